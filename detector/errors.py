@@ -1,0 +1,51 @@
+"""The exception tree: every error says what, where, why and what next.
+
+BleedwatchError
+├── UsageError            a command line or an API call that cannot be obeyed
+├── SettingsError         a setting that is unknown, of the wrong type or out of bounds
+├── KeyFileError          the secret is missing, unreadable, too short or too open
+├── InputError            a file or stream that cannot be read at all
+└── RecordError           one record that fails a bound: counted and skipped, never fatal
+"""
+
+
+class BleedwatchError(Exception):
+    """Base of all errors that a user is meant to read.
+
+    `what` is the fault, `where` a place such as "config.yaml:12" or "server.log:1042",
+    `hint` the next step. None of the three may hold token ids, text or secrets.
+    """
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        self.what = what
+        self.where = where
+        self.hint = hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        return f"{place}{self.what}" + (f" ({self.hint})" if self.hint else "")
+
+
+class UsageError(BleedwatchError):
+    """A command line or call that cannot be obeyed as given."""
+
+
+class SettingsError(BleedwatchError):
+    """A setting is unknown, of the wrong type or outside its bounds."""
+
+
+class KeyFileError(BleedwatchError):
+    """The deployment secret is missing, unreadable, malformed or readable by others."""
+
+
+class InputError(BleedwatchError):
+    """A file or stream cannot be opened, decoded or recognised as a whole."""
+
+
+class RecordError(BleedwatchError):
+    """One record breaks a stated bound. `reason` is a fixed word used as a counter label."""
+
+    def __init__(self, reason: str, what: str, *, where: str = "", hint: str = "") -> None:
+        self.reason = reason
+        super().__init__(what, where=where, hint=hint)

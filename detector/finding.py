@@ -1,0 +1,101 @@
+"""A finding: one rule, one sink request, one source tenant, with the evidence and one sentence."""
+
+import enum
+
+import msgspec
+
+
+class Confidence(enum.StrEnum):
+    """How sure the explanation filter is that the overlap is a bleed."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Severity(enum.StrEnum):
+    """How urgent a finding is, in rising order."""
+
+    INFO = "info"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        """Position in the rising order, 0 for INFO."""
+        return list(Severity).index(self)
+
+
+class Party(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a finding: whose content (source) or who received it (sink)."""
+
+    tenant: str
+    request_id: str
+    kind: str
+    started_at_ms: int
+    ended_at_ms: int
+    prompt_tokens: int | None = None
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """A maximal common token run on one diagonal.
+
+    Positions are token offsets into the source and the sink. `length` counts matched tokens;
+    bridged gaps are inside the run but do not count. `unexplained` is the part of `length` that
+    no reason explains.
+    """
+
+    source_start: int
+    sink_start: int
+    length: int
+    unexplained: int
+
+
+class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """What the confidence was decided against, in unexplained tokens."""
+
+    low: int
+    medium: int
+    high: int
+    density_ratio: float
+    learning: bool
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """Why the overlap is unexplained; numbers only, never tokens.
+
+    `reasons` maps each explanation reason to the matched shingles it subtracted from this pair;
+    `containment` is the share of the sink's shingles found in the source, 0 to 1; `rarity` the
+    share of the longest run's shingles never seen with any other tenant, 0 to 1.
+    """
+
+    runs: tuple[Run, ...]
+    matched_tokens: int
+    unexplained_tokens: int
+    sink_tokens: int
+    containment: float
+    rarity: float
+    reasons: dict[str, int]
+    thresholds: Thresholds
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One detected bleed. `id` is deterministic: a replay never makes a second one."""
+
+    id: str
+    rule: str
+    severity: Severity
+    confidence: Confidence
+    kv_pool: str
+    engine: str
+    model: str
+    observed_at_ms: int
+    detected_at_ms: int
+    sink: Party
+    source: Party
+    other_sources: tuple[Party, ...]
+    evidence: Evidence
+    explanation: str
+    runtime: dict[str, str] | None = None
