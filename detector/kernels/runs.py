@@ -1,0 +1,81 @@
+"""Extend a hit to the maximal common run on its diagonal, token by token (numba)."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def extend(source, sink, source_at, sink_at, drop):  # type: ignore[no-untyped-def]
+    """Return (begin, end): the run is sink[begin:end], on the diagonal of the given hit.
+
+    Ungapped X-drop extension (Altschul et al. 1990, BLAST): a match scores +1, a mismatch -1, and
+    each side stops when the score has fallen more than `drop` below its best. A gap of up to
+    `drop` noisy tokens is bridged when at least as many matches and one more follow.
+    """
+    shift = source_at - sink_at
+    end = sink_at
+    score = 0
+    best = 0
+    i = sink_at
+    while i < len(sink) and i + shift < len(source) and score >= best - drop:
+        if sink[i] == source[i + shift]:
+            score += 1
+            if score > best:
+                best = score
+                end = i + 1
+        else:
+            score -= 1
+        i += 1
+    begin = sink_at
+    score = 0
+    best = 0
+    i = sink_at - 1
+    while i >= 0 and i + shift >= 0 and score >= best - drop:
+        if sink[i] == source[i + shift]:
+            score += 1
+            if score > best:
+                best = score
+                begin = i
+        else:
+            score -= 1
+        i -= 1
+    return begin, end
+
+
+@njit(nogil=True, cache=True)
+def longest_chain(counts, bridge):  # type: ignore[no-untyped-def]
+    """Return the most counting tokens in a chain whose gaps are `bridge` tokens long at most."""
+    best = 0
+    tokens = 0
+    gap = 0
+    for i in range(len(counts)):
+        if counts[i]:
+            tokens += 1
+            gap = 0
+            best = max(best, tokens)
+        else:
+            gap += 1
+            if gap > bridge:
+                tokens = 0
+    return best
+
+
+@njit(nogil=True, cache=True)
+def diagonal_runs(source, sink, source_at, sink_at, drop):  # type: ignore[no-untyped-def]
+    """Return the distinct runs of many hits of one pair, shape (runs, 3): begin, end, diagonal.
+
+    Hits must be sorted by (diagonal, sink position); a hit inside the run found before it on the
+    same diagonal adds nothing and costs nothing.
+    """
+    runs = np.empty((len(sink_at), 3), np.int64)
+    found = 0
+    for i in range(len(sink_at)):
+        diagonal = source_at[i] - sink_at[i]
+        if found and runs[found - 1, 2] == diagonal and sink_at[i] < runs[found - 1, 1]:
+            continue
+        begin, end = extend(source, sink, source_at[i], sink_at[i], drop)
+        runs[found, 0] = begin
+        runs[found, 1] = end
+        runs[found, 2] = diagonal
+        found += 1
+    return runs[:found]

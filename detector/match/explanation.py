@@ -1,0 +1,102 @@
+"""The explanation filter: which matched shingles have an innocent reason (DESIGN 6.5)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detector.index.postings import PostingIndex
+from detector.index.sequences import SequenceStore
+from detector.index.tenant_table import TenantTable
+from detector.kernels import tenants
+from detector.match.question import answered_turns, last_user_turn, same_question
+from detector.match.reasons import CODES, UNEXPLAINED, Reason
+from detector.match.sink import Sink, SinkHits
+from detector.model import Kind, Role, Sequence
+from detector.settings import FilterSettings
+from detector.sketch.shingle import SHINGLE_TOKENS, Keys
+
+Codes = NDArray[np.uint8]
+
+_FROM_TABLE = np.array([UNEXPLAINED, CODES[Reason.COMMON], CODES[Reason.OWN_HISTORY]], np.uint8)
+
+
+class ExplanationFilter:
+    """Gives every hit the code of the first reason that explains it, 0 when none does."""
+
+    def __init__(
+        self,
+        settings: FilterSettings,
+        *,
+        store: SequenceStore,
+        index: PostingIndex,
+        seen: TenantTable,
+        allowed: Keys,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._index = index
+        self._seen = seen
+        self._allowed = allowed
+
+    def by_shingle(self, sink: Sink, hits: SinkHits, *, exact: bool) -> Codes:
+        """Return what the receiver's prompts, the commonness and the history explain.
+
+        `exact` also looks the shingles up in the request's own prompt instead of the window's
+        postings alone, which a sampled or capped index holds only in part.
+        """
+        at, inverse = np.unique(hits.sink_at, return_inverse=True)
+        own = self._index.owned(sink.pool_keys[at], sink.party * 2)
+        if exact:
+            own |= np.isin(sink.keys[at], sink.own_prompt)
+        sources = (self._store.owners[hits.source] >> 1).astype(np.int64)
+        starts_s = self._store.starts[hits.source] // 1000
+        marks = self._seen.lookup(sink.keys[at])
+        codes = _FROM_TABLE[tenants.explain(marks, inverse, sources, starts_s, sink.party)]
+        codes[own[inverse]] = CODES[Reason.OWN_PROMPT]
+        return codes  # type: ignore[no-any-return]
+
+    def by_pair(self, sink: Sink, source: Sequence) -> Codes:
+        """Return one code per token offset of the source's shingles, from what is true of the pair.
+
+        Same question covers user and assistant spans only: a system prompt or tool output stays
+        private even when two tenants ask the same.
+        """
+        codes = np.zeros(max(len(source.token_hashes), 1), np.uint8)
+        whole = self._whole_pair(sink.sequence, source)
+        if whole is not None:
+            codes[:] = CODES[whole]
+            return codes
+        for span in source.spans:
+            if span.role is Role.TEMPLATE:
+                first = max(span.start - SHINGLE_TOKENS + 1, 0)
+                codes[first : span.end] = CODES[Reason.TEMPLATE]
+        self._same_questions(sink, source, codes)
+        return codes
+
+    def allowed(self, sink: Sink, hits: SinkHits, codes: Codes) -> Codes:
+        """Return the codes with what the allow-lists explain filled in."""
+        if len(self._allowed):
+            listed = np.isin(sink.keys[hits.sink_at], self._allowed)
+            codes[listed & (codes == UNEXPLAINED)] = CODES[Reason.ALLOW_LIST]
+        return codes
+
+    def _whole_pair(self, sink: Sequence, source: Sequence) -> Reason | None:
+        if sink.account is not None and sink.account == source.account:
+            return Reason.SAME_ACCOUNT
+        if sink.gateway_cache_hit:
+            return Reason.GATEWAY_CACHE
+        lineage = {source.request_id, source.parent_id} - {None}
+        if sink.parent_id in lineage or sink.request_id == source.parent_id:
+            return Reason.SIBLING
+        return None
+
+    def _same_questions(self, sink: Sink, source: Sequence, codes: Codes) -> None:
+        """Mark what answers, or asks, the question that the sink answers."""
+        share = self._settings.same_question_containment
+        if source.kind is Kind.RESPONSE:
+            asked = last_user_turn(self._store.prompts_of(source))
+            if same_question(sink.question, asked, share):
+                codes[:] = CODES[Reason.SAME_QUESTION]
+            return
+        for span, asked in answered_turns(source):
+            if same_question(sink.question, asked, share):
+                codes[span.start : span.end] = CODES[Reason.SAME_QUESTION]

@@ -1,0 +1,150 @@
+"""Judge one sink: which of its hits remain unexplained, and how long are the runs they form."""
+
+import numpy as np
+
+from detector.finding import Run
+from detector.index.postings import PostingIndex
+from detector.index.sequences import SequenceStore
+from detector.index.tenant_table import TenantTable, parties
+from detector.kernels import runs as run_kernels
+from detector.kernels.tenants import NOBODY
+from detector.match.explanation import Codes, ExplanationFilter
+from detector.match.reasons import REASONS, UNEXPLAINED
+from detector.match.sink import Sink, SinkHits
+from detector.match.verdict import Verdict
+from detector.model import Sequence
+from detector.settings import FilterSettings
+from detector.sketch.shingle import SHINGLE_TOKENS, Keys, Mask
+
+MAX_SOURCES = 64
+"""Source sequences examined per sink, those with the most unexplained hits first: bounds the work
+an adversary can cause with one response."""
+
+
+class Judge:
+    """Turns the hits of one sink into verdicts, one per source with an unexplained run."""
+
+    def __init__(
+        self,
+        settings: FilterSettings,
+        *,
+        store: SequenceStore,
+        index: PostingIndex,
+        seen: TenantTable,
+        allowed: Keys,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._seen = seen
+        self._filter = ExplanationFilter(
+            settings, store=store, index=index, seen=seen, allowed=allowed
+        )
+        self.explained: dict[str, int] = {}
+
+    def judge(self, sink: Sink, hits: SinkHits) -> list[Verdict]:
+        """Return the verdicts for one sink, longest unexplained chain first."""
+        codes = self._filter.by_shingle(sink, hits, exact=False)
+        remaining = codes == UNEXPLAINED
+        self._count(self.explained, codes)
+        sources, counts = np.unique(hits.source[remaining], return_counts=True)
+        strongest = sources[np.argsort(-counts, kind="stable")][:MAX_SOURCES]
+        verdicts = []
+        for source in strongest.tolist():
+            mine = hits.source == source
+            verdict = self._pair(sink, source, hits.select(mine), codes[mine])
+            if verdict is not None:
+                verdicts.append(verdict)
+        return sorted(verdicts, key=lambda verdict: -verdict.tokens)
+
+    def _pair(self, sink: Sink, at: int, hits: SinkHits, codes: Codes) -> Verdict | None:
+        source = self._store.items[at]
+        by_pair = self._filter.by_pair(sink, source)
+        codes = np.where(codes == UNEXPLAINED, by_pair[hits.source_at], codes)
+        codes = self._filter.allowed(sink, hits, codes)
+        open_hits = hits.select(codes == UNEXPLAINED)
+        if not len(open_hits):
+            self._count(self.explained, by_pair[hits.source_at])
+            return None
+        order = np.lexsort((open_hits.sink_at, open_hits.source_at - open_hits.sink_at))
+        bounds = run_kernels.diagonal_runs(
+            source.token_hashes,
+            sink.sequence.token_hashes,
+            open_hits.source_at[order],
+            open_hits.sink_at[order],
+            self._settings.bridge_tokens,
+        )
+        reasons: dict[str, int] = {}
+        self._count(reasons, codes)
+        found = [self._run(sink, at, source, by_pair, *bound) for bound in bounds.tolist()]
+        found = [one for one in found if one[0].unexplained >= SHINGLE_TOKENS]
+        if not found:
+            return None
+        found.sort(key=lambda one: (-one[0].unexplained, one[0].sink_start, one[0].source_start))
+        matched = np.zeros(len(sink.sequence.token_hashes), np.bool_)
+        for run, _, equal, _ in found:
+            matched[run.sink_start : run.sink_start + len(equal)] |= equal
+        return Verdict(
+            source=at,
+            tokens=found[0][0].unexplained,
+            runs=tuple(run for run, _, _, _ in found),
+            keys=np.unique(np.concatenate([keys for _, keys, _, _ in found])),
+            matched_tokens=int(matched.sum()),
+            matched_shingles=len(np.unique(hits.sink_at)),
+            rarity=found[0][3],
+            reasons=reasons,
+        )
+
+    def _run(
+        self, sink: Sink, at: int, source: Sequence, by_pair: Codes, begin: int, end: int, diagonal: int
+    ) -> tuple[Run, Keys, Mask, float]:
+        """Measure one run: its matched tokens, the longest unexplained chain, its open shingles."""
+        tokens = sink.sequence.token_hashes[begin:end]
+        equal = source.token_hashes[begin + diagonal : end + diagonal] == tokens
+        whole = np.flatnonzero(_windows(equal, SHINGLE_TOKENS))
+        sink_at = whole + begin
+        hits = SinkHits(np.full(len(whole), at), sink_at + diagonal, sink_at)
+        codes = self._filter.by_shingle(sink, hits, exact=True)
+        codes = np.where(codes == UNEXPLAINED, by_pair[hits.source_at], codes)
+        codes = self._filter.allowed(sink, hits, codes)
+        is_open = (codes == UNEXPLAINED) & ~sink.masked[sink_at]
+        anchored = _cover(whole[is_open], len(tokens))
+        longest = run_kernels.longest_chain(anchored, self._settings.bridge_tokens)
+        run = Run(
+            source_start=begin + diagonal,
+            sink_start=begin,
+            length=int(equal.sum()),
+            unexplained=int(longest),
+        )
+        keys = sink.keys[sink_at]
+        return run, keys[is_open], equal, self._rarity(sink, at, keys)
+
+    def _rarity(self, sink: Sink, at: int, keys: Keys) -> float:
+        """Share of the shingles that nobody but the source and the sink has ever shown."""
+        if not len(keys):
+            return 0.0
+        shown_by = parties(self._seen.lookup(keys))
+        ours = (NOBODY, -1, sink.party, int(self._store.owners[at]) >> 1)
+        return round(float(np.isin(shown_by, ours).all(axis=1).mean()), 3)
+
+    @staticmethod
+    def _count(counters: dict[str, int], codes: Codes) -> None:
+        for code, count in enumerate(np.bincount(codes, minlength=1)):
+            if code != UNEXPLAINED and count:
+                reason = REASONS[code].value
+                counters[reason] = counters.get(reason, 0) + int(count)
+
+
+def _windows(flags: Mask, width: int) -> Mask:
+    """True where `width` consecutive flags are all True, shape (n - width + 1,)."""
+    if len(flags) < width:
+        return np.empty(0, np.bool_)
+    sums = np.concatenate([[0], np.cumsum(flags)])
+    return (sums[width:] - sums[:-width]) == width  # type: ignore[no-any-return]
+
+
+def _cover(starts: "np.ndarray[tuple[int], np.dtype[np.int64]]", length: int) -> Mask:
+    """True for every token that lies in a shingle beginning at one of `starts`."""
+    steps = np.zeros(length + SHINGLE_TOKENS + 1, np.int64)
+    np.add.at(steps, starts, 1)
+    np.add.at(steps, starts + SHINGLE_TOKENS, -1)
+    return np.cumsum(steps)[:length] > 0  # type: ignore[no-any-return]

@@ -1,0 +1,22 @@
+"""Why two tenants may legitimately show the same shingle, in the order the filter asks."""
+
+import enum
+
+
+class Reason(enum.StrEnum):
+    """One explanation; each matched shingle is counted under the first that applies (DESIGN 6.5)."""
+
+    OWN_PROMPT = "own_prompt"
+    COMMON = "common"
+    OWN_HISTORY = "own_history"
+    SAME_QUESTION = "same_question"
+    TEMPLATE = "template"
+    SAME_ACCOUNT = "same_account"
+    GATEWAY_CACHE = "gateway_cache"
+    SIBLING = "sibling"
+    ALLOW_LIST = "allow_list"
+
+
+UNEXPLAINED = 0
+CODES: dict[Reason, int] = {reason: code for code, reason in enumerate(Reason, start=1)}
+REASONS: dict[int, Reason] = {code: reason for reason, code in CODES.items()}

@@ -1,0 +1,25 @@
+"""What the explanation filter concludes about one pair of source and sink sequences."""
+
+from dataclasses import dataclass
+
+from detector.finding import Run
+from detector.sketch.shingle import Keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One source sequence that some unexplained run of the sink came from.
+
+    `source` is its position in the store. `tokens` are the matched tokens of the longest
+    unexplained chain; `keys` the unexplained shingles of all chains; `matched_shingles` the
+    distinct sink shingles found in this source; `reasons` the explained ones by reason.
+    """
+
+    source: int
+    tokens: int
+    runs: tuple[Run, ...]
+    keys: Keys
+    matched_tokens: int
+    matched_shingles: int
+    rarity: float
+    reasons: dict[str, int]

@@ -1,0 +1,236 @@
+"""The whole detection as one composition: sequences in, findings out; no I/O, clock or randomness."""
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.finding import Finding
+from detector.index.density import PoolDensity
+from detector.index.postings import PostingIndex
+from detector.index.sequences import SequenceStore
+from detector.index.tenant_table import TenantTable
+from detector.kernels.shingle import shingles
+from detector.match.attribution import Attribution, attribute
+from detector.match.confidence import confidence, thresholds
+from detector.match.judge import Judge
+from detector.match.sessions import SessionRepeats
+from detector.match.sink import Sink, SinkHits
+from detector.model import Kind, Sequence
+from detector.rules.content import Match, content_finding
+from detector.settings import DetectionSettings
+from detector.sketch.shingle import Keys, Mask
+from detector.sketch.winnow import winnow
+
+TAINT_MEMORY_BYTES = 64 * 1024 * 1024
+"""Tainted shingles are few: findings times run length; 64 MiB hold two million of them."""
+
+
+@dataclass(slots=True)
+class DetectorStats:
+    """What the detector has done so far; counts of responses, shingles and tokens."""
+
+    tokens: int = 0
+    responses: int = 0
+    response_shingles: int = 0
+    overlapping_shingles: int = 0
+    unexplained_shingles: int = 0
+    findings: int = 0
+
+
+class Detector:
+    """Finds cross-tenant overlap in sequences that come in event order (see `Sequencer`).
+
+    `warm` teaches it the past without judging; `observe` judges and returns the new findings, at
+    most one per sink request and source tenant unless a later one is surer.
+    """
+
+    def __init__(self, settings: DetectionSettings, *, allowed: Keys | None = None) -> None:
+        self._settings = settings
+        self._store = SequenceStore()
+        self._index = PostingIndex(self._store, memory_bytes=settings.index.memory_bytes)
+        self._seen = TenantTable(
+            horizon_ms=settings.commonness.horizon_ms,
+            memory_bytes=settings.commonness.memory_bytes,
+        )
+        self._tainted = TenantTable(
+            horizon_ms=settings.commonness.horizon_ms, memory_bytes=TAINT_MEMORY_BYTES
+        )
+        self._judge = Judge(
+            settings.filter,
+            store=self._store,
+            index=self._index,
+            seen=self._seen,
+            allowed=np.empty(0, np.int64) if allowed is None else np.unique(allowed),
+        )
+        self._density = PoolDensity(window_ms=settings.window.length_ms)
+        self._sessions = SessionRepeats(keep_ms=settings.window.keep_ms)
+        self._parties: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
+        self._reported_order: deque[tuple[int, str]] = deque()
+        self._first_ms: int | None = None
+        self._now_ms = 0
+        self.stats = DetectorStats()
+
+    @property
+    def learning(self) -> bool:
+        """True while too little traffic was seen to know what is common."""
+        seen_ms = 0 if self._first_ms is None else self._now_ms - self._first_ms
+        return seen_ms < self._settings.commonness.learning_ms
+
+    @property
+    def explained(self) -> dict[str, int]:
+        """Matched shingles explained so far, by reason."""
+        return self._judge.explained
+
+    @property
+    def live_postings(self) -> int:
+        """Postings in the window's index."""
+        return self._index.rows
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes of the window's index."""
+        return self._index.nbytes
+
+    @property
+    def evicted_sequences(self) -> int:
+        """Sequences given up inside the window for want of memory: lost recall."""
+        return self._index.evicted_sequences
+
+    def warm(self, sequence: Sequence) -> None:
+        """Learn from past traffic: commonness and own history, no judgement, no window."""
+        self._advance(sequence)
+        keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
+        self._learn(sequence, keys, masked, self._party(sequence))
+
+    def observe(self, sequence: Sequence) -> list[Finding]:
+        """Compare one sequence with the window, in both directions, and add it to the window."""
+        self._advance(sequence)
+        self.stats.tokens += len(sequence.token_hashes)
+        keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
+        use = ~masked
+        if self._settings.index.sampling == "winnow":
+            use &= winnow(keys, self._settings.index.winnow_window)
+        self._make_room(len(keys))
+        party = self._party(sequence)
+        at = self._store.add(sequence, party)
+        pool_keys = self._index.pool_keys(keys, sequence.kv_pool)
+        hits = self._index.observe(pool_keys, use, at, window_ms=self._settings.window.length_ms)
+        self._density.add(sequence.kv_pool, int(use.sum()), sequence.started_at_ms)
+        sink = Sink(
+            at=at, party=party, sequence=sequence, store=self._store,
+            keys=keys, masked=masked, pool_keys=pool_keys,
+        )  # fmt: skip
+        findings: list[Finding] = []
+        if sequence.kind is Kind.RESPONSE:
+            received = hits.received
+            mine = SinkHits(hits.other[received], hits.other_at[received], hits.at[received])
+            findings += self._judge_sink(sink, mine, late=False)
+            self.stats.responses += 1
+            self.stats.response_shingles += len(keys)
+            self.stats.overlapping_shingles += len(np.unique(mine.sink_at))
+        for other in np.unique(hits.other[~hits.received]).tolist():
+            given = ~hits.received & (hits.other == other)
+            mine = SinkHits(np.full(int(given.sum()), at), hits.at[given], hits.other_at[given])
+            findings += self._judge_sink(self._stored_sink(other), mine, late=True)
+        self._learn(sequence, keys, masked, party)
+        self.stats.findings += len(findings)
+        return findings
+
+    def _judge_sink(self, sink: Sink, hits: SinkHits, *, late: bool) -> list[Finding]:
+        if not len(hits):
+            return []
+        findings = []
+        verdicts = self._judge.judge(sink, hits)
+        for attribution in attribute(
+            sink, verdicts, self._store, self._tainted, self._settings.window.length_ms
+        ):
+            finding = self._finding(sink, attribution)
+            if finding is not None:
+                findings.append(finding)
+        for verdict in verdicts:
+            self.stats.unexplained_shingles += len(verdict.keys)
+            self._taint(verdict.keys, origin=int(self._store.owners[verdict.source]) >> 1)
+            if late:
+                self._seen.unlearn(verdict.keys, party=sink.party)
+        return findings
+
+    def _taint(self, keys: Keys, *, origin: int) -> None:
+        """Remember where unexplained shingles came from; the first origin stays."""
+        new = ~self._tainted.contains(keys)
+        self._tainted.learn(keys, new, party=origin, seen_ms=self._now_ms)
+
+    def _finding(self, sink: Sink, attribution: Attribution) -> Finding | None:
+        best = attribution.verdict
+        pool = sink.sequence.kv_pool
+        limits = thresholds(
+            self._settings.filter,
+            live_shingles=self._density.shingles(pool),
+            learning=self.learning,
+        )
+        sure = confidence(best.tokens, limits)
+        if sure is None:
+            return None
+        session = sink.sequence.session
+        if session is not None:
+            told = (sink.sequence.tenant, session, attribution.party)
+            if self._sessions.is_repeat(told, best.keys, self._now_ms):
+                return None
+        match = Match(
+            sink=sink.sequence,
+            source=attribution.sources[0],
+            verdict=best,
+            others=attribution.sources[1:],
+        )
+        finding = content_finding(match, confidence=sure, limits=limits, now_ms=self._now_ms)
+        return finding if self._is_news(finding.id, best.tokens) else None
+
+    def _is_news(self, finding_id: str, tokens: int) -> bool:
+        """True for a new finding, or for a known one that rests on more tokens now."""
+        expired_ms = self._now_ms - self._settings.window.keep_ms
+        while self._reported_order and self._reported_order[0][0] < expired_ms:
+            self._reported.pop(self._reported_order.popleft()[1], None)
+        if self._reported.get(finding_id, 0) >= tokens:
+            return False
+        self._reported[finding_id] = tokens
+        self._reported_order.append((self._now_ms, finding_id))
+        return True
+
+    def _stored_sink(self, at: int) -> Sink:
+        sequence = self._store.items[at]
+        keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
+        return Sink(
+            at=at, party=int(self._store.owners[at]) >> 1, sequence=sequence, store=self._store,
+            keys=keys, masked=masked, pool_keys=self._index.pool_keys(keys, sequence.kv_pool),
+        )  # fmt: skip
+
+    def _learn(self, sequence: Sequence, keys: Keys, masked: Mask, party: int) -> None:
+        use = ~masked
+        if not self._tainted.is_empty:
+            use &= ~self._tainted.contains(keys)
+        self._seen.learn(keys, use, party=party, seen_ms=sequence.started_at_ms)
+
+    def _make_room(self, keys: int) -> None:
+        expired = self._store.expired(self._now_ms - self._settings.window.keep_ms)
+        dropped = self._index.make_room(keys, expired)
+        if not dropped and expired * 4 > len(self._store) and expired > 64:
+            dropped = expired
+            self._index.forget(dropped)
+        if dropped:
+            self._store.drop(dropped)
+
+    def _advance(self, sequence: Sequence) -> None:
+        if self._first_ms is None:
+            self._first_ms = self._now_ms = sequence.started_at_ms
+        self._now_ms = max(self._now_ms, sequence.ended_at_ms)
+
+    def _party(self, sequence: Sequence) -> int:
+        """Return the number of the party inside the isolation boundary that a sequence is of."""
+        boundary = self._settings.boundary
+        inner = None if boundary == "tenant" else getattr(sequence, boundary)
+        if boundary == "account":
+            name = f"account\0{inner}" if inner else sequence.tenant
+        else:
+            name = f"{sequence.tenant}\0{inner}" if inner else sequence.tenant
+        return self._parties.setdefault(name, len(self._parties) + 1)

@@ -1,0 +1,122 @@
+"""Rules BW001 to BW003: somebody else's prompt or response in a response.
+
+They are one family: one finding per sink request and source tenant, whichever rule fits best, so
+that a replay, an eviction or another equally good source never makes a second finding.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import xxhash
+
+from detector.finding import Confidence, Evidence, Finding, Party, Thresholds
+from detector.match.confidence import CONTENT_SEVERITY
+from detector.match.verdict import Verdict
+from detector.model import Kind, Sequence
+from detector.sketch.shingle import SHINGLE_TOKENS, shingle_keys
+
+FAMILY = "content"
+FOREIGN_PROMPT = "BW001"
+FOREIGN_RESPONSE = "BW002"
+DUPLICATED_RESPONSE = "BW003"
+
+DUPLICATE_JACCARD = 0.5
+"""Share of common shingles from which a response counts as the other one, edited or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """One sink, one source tenant: the best verdict with its source, and the equally good ones."""
+
+    sink: Sequence
+    source: Sequence
+    verdict: Verdict
+    others: tuple[Sequence, ...]
+
+
+def finding_id(sink: Sequence, source_tenant: str) -> str:
+    """Return the id of the one content finding of a sink request and a source tenant (DESIGN 4)."""
+    name = "\0".join(
+        (FAMILY, sink.kv_pool, sink.tenant, sink.request_id, str(sink.started_at_ms), source_tenant)
+    )
+    return xxhash.xxh3_128_hexdigest(name.encode())
+
+
+def content_finding(
+    match: Match, *, confidence: Confidence, limits: Thresholds, now_ms: int
+) -> Finding:
+    """Build the finding for a match; `now_ms` is the event time of the decision."""
+    sink, source, verdict = match.sink, match.source, match.verdict
+    rule = _rule(match)
+    shingles = max(len(sink.token_hashes) - SHINGLE_TOKENS + 1, 1)
+    evidence = Evidence(
+        runs=verdict.runs,
+        matched_tokens=verdict.matched_tokens,
+        unexplained_tokens=verdict.tokens,
+        sink_tokens=len(sink.token_hashes),
+        containment=round(verdict.matched_shingles / shingles, 3),
+        rarity=verdict.rarity,
+        reasons=verdict.reasons,
+        thresholds=limits,
+    )
+    return Finding(
+        id=finding_id(sink, source.tenant),
+        rule=rule,
+        severity=CONTENT_SEVERITY[confidence],
+        confidence=confidence,
+        kv_pool=sink.kv_pool,
+        engine=sink.engine,
+        model=sink.model,
+        observed_at_ms=sink.ended_at_ms,
+        detected_at_ms=now_ms,
+        sink=party(sink),
+        source=party(source),
+        other_sources=tuple(party(other) for other in match.others),
+        evidence=evidence,
+        explanation=_sentence(match, rule),
+    )
+
+
+def party(sequence: Sequence) -> Party:
+    """Return one side of a finding."""
+    return Party(
+        tenant=sequence.tenant,
+        request_id=sequence.request_id,
+        kind=sequence.kind.value,
+        started_at_ms=sequence.started_at_ms,
+        ended_at_ms=sequence.ended_at_ms,
+        prompt_tokens=sequence.prompt_token_count,
+    )
+
+
+def _rule(match: Match) -> str:
+    if match.source.kind is Kind.PROMPT:
+        return FOREIGN_PROMPT
+    if _jaccard(match.sink, match.source) >= DUPLICATE_JACCARD:
+        return DUPLICATED_RESPONSE
+    return FOREIGN_RESPONSE
+
+
+def _jaccard(first: Sequence, second: Sequence) -> float:
+    left = np.unique(shingle_keys(first.token_hashes))
+    right = np.unique(shingle_keys(second.token_hashes))
+    shared = len(np.intersect1d(left, right, assume_unique=True))
+    return shared / max(len(left) + len(right) - shared, 1)
+
+
+def _sentence(match: Match, rule: str) -> str:
+    sink, source, tokens = match.sink, match.source, match.verdict.tokens
+    seconds = (sink.started_at_ms - source.started_at_ms) / 1000
+    when = f"{seconds:.0f} s earlier" if seconds >= 0 else f"{-seconds:.0f} s later"
+    if rule == DUPLICATED_RESPONSE:
+        return (
+            f"Tenant {sink.tenant} received the response of tenant {source.tenant} "
+            f"(request {source.request_id}, started {when} on {sink.kv_pool}): "
+            f"{tokens} consecutive tokens are the same and nothing explains them."
+        )
+    what = "prompt" if source.kind is Kind.PROMPT else "response"
+    return (
+        f"Tenant {sink.tenant} received {tokens} consecutive tokens of the {what} of tenant "
+        f"{source.tenant} (request {source.request_id}, started {when} on {sink.kv_pool}), "
+        f"and nothing explains them."
+    )
