@@ -62,6 +62,32 @@ class RawRequest:
         return f"RawRequest({self.request_id!r}, prompt={prompt}, response={response})"
 
 
+class CoverageSink(Protocol):
+    """Where readers and the door count what they saw; the counts must add up.
+
+    A reader counts every record of its input exactly once: `read` when it yields the request,
+    `broken` when the record fails a bound, `ignored` when it is none of ours (a health check, a
+    log line of another kind). The door counts each request it was given at most once more:
+    `unmapped`, or `broken` without a line. Reasons are fixed words, used as counter labels.
+    """
+
+    def read(self, request: RawRequest) -> None:
+        """Count a request that is about to be yielded, with its losses; keeps no ids."""
+        ...
+
+    def broken(self, reason: str, line: int | None = None) -> None:
+        """Count a record that fails a bound; `line` is its 1-based line, None when unknown."""
+        ...
+
+    def ignored(self, reason: str) -> None:
+        """Count a record that was understood and is of no interest."""
+        ...
+
+    def unmapped(self) -> None:
+        """Count a request that no tenant rule matched; it is dropped."""
+        ...
+
+
 class Source(Protocol):
     """A reader over one file or stream: iterate it once, then read its coverage."""
 

@@ -1,0 +1,79 @@
+# Everything a checkout needs. `make` alone lists the targets; each sets up what it needs itself.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+GENERATED := .demo/eval
+EVAL_DIR := $(if $(BLEEDWATCH_EVAL_DATA),$(BLEEDWATCH_EVAL_DATA)/dev,$(GENERATED))
+FUZZ_INPUTS ?= 100000
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(READY) ## Make the virtual environment .venv with everything the other targets need
+
+# The stamp is made last, so an interrupted setup is repeated. PYTHON=... picks an interpreter.
+$(READY): pyproject.toml constraints.txt
+	@python=""; \
+	for candidate in $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3 python); do \
+	  if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	      >/dev/null 2>&1; then python="$$candidate"; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "error: no Python 3.11 or later with its venv module was found" >&2; \
+	  echo "  next: install one (Debian, Ubuntu: python3.11-venv) or run make PYTHON=/path/to/python" >&2; \
+	  exit 2; \
+	fi; \
+	echo "setting up $(VENV) with $$("$$python" --version)"; \
+	if ! $(BIN)/python -c 'import pip' >/dev/null 2>&1; then "$$python" -m venv --clear $(VENV); fi; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+.PHONY: demo
+demo: $(READY) ## Find planted bleeds in sample traffic
+	@mkdir -p .demo
+	@$(BIN)/bleedwatch demo --save .demo/findings.jsonl
+
+.PHONY: test
+test: $(READY) ## Run all tests
+	@$(BIN)/python -m pytest
+
+.PHONY: lint
+lint: $(READY) ## Check style, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: eval
+eval: $(READY) $(if $(BLEEDWATCH_EVAL_DATA),,$(GENERATED)/manifest.json) ## Measure recall and false findings (recorded traffic if BLEEDWATCH_EVAL_DATA is set, else generated)
+	@$(BIN)/bleedwatch eval $(EVAL_DIR) --json eval.json
+
+# The manifest is written last.
+$(GENERATED)/manifest.json: $(READY) $(wildcard detector/sample/*.py)
+	@echo "generating labelled traffic in $(GENERATED)"
+	@$(BIN)/python -c 'from pathlib import Path; \
+	  from detector.sample.dataset import write_dataset; \
+	  from detector.sample.language import load_language; \
+	  write_dataset(7, Path("$(GENERATED)"), language=load_language())'
+
+.PHONY: bench
+bench: $(READY) ## Measure speed and memory on this machine
+	@$(BIN)/bleedwatch bench
+
+.PHONY: fuzz
+fuzz: $(READY) ## Feed the readers broken input (FUZZ_INPUTS=100000)
+	@BLEEDWATCH_TEST_FUZZ_INPUTS=$(FUZZ_INPUTS) $(BIN)/python -m pytest tests/fuzz
+
+.PHONY: ci
+ci: ## Run what the build server runs
+	@.ci/run

@@ -1,0 +1,35 @@
+"""The command line `bleedwatch`: which commands there are; each lives in a file of its own.
+
+Command files import only what their options need; the work is imported when a command runs, so
+that `--help` and `version` answer at once.
+"""
+
+import typer
+
+from detector.cli import bench, config, demo, explain, key, replay, version
+from detector.cli import eval as evaluation
+from detector.cli.exit import run_program
+
+app = typer.Typer(
+    name="bleedwatch",
+    help="Find tokens of one tenant in LLM responses given to another, and say why.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("demo")(demo.demo)
+app.command("replay")(replay.replay)
+app.command("eval")(evaluation.evaluate)
+app.command("explain")(explain.explain)
+app.add_typer(key.app, name="key")
+app.add_typer(config.app, name="config")
+app.command("bench")(bench.bench)
+app.command("version")(version.version)
+
+
+def main() -> None:
+    """Run the command line; the exit code says how it ended."""
+    run_program(app)

@@ -1,0 +1,54 @@
+"""Options that several commands share, each defined once."""
+
+import enum
+from typing import Annotated
+
+import typer
+
+from detector.cli.output import Format
+
+
+class FailOn(enum.StrEnum):
+    """Lowest severity of a finding that makes the exit code 1."""
+
+    INFO = "info"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+    NEVER = "never"
+
+
+Config = Annotated[
+    str | None,
+    typer.Option("--config", metavar="FILE", help="YAML configuration [env: BLEEDWATCH_CONFIG]."),
+]
+
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Set one setting, e.g. detection.window.length_ms=10m; repeatable.",
+    ),
+]
+
+KeyFile = Annotated[
+    str | None,
+    typer.Option(
+        "--key-file", metavar="FILE", help="Deployment secret [env: BLEEDWATCH_KEY_FILE]."
+    ),
+]
+
+Output = Annotated[Format, typer.Option("-o", "--output", help="How to write the result.")]
+
+SaveFindings = Annotated[
+    str | None,
+    typer.Option(
+        "--save", metavar="FILE", help="Also write the findings as JSON lines, for `explain`."
+    ),
+]
+
+FailOnSeverity = Annotated[
+    FailOn, typer.Option("--fail-on", help="Lowest severity that makes the exit code 1.")
+]

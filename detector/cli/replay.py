@@ -1,0 +1,68 @@
+"""`bleedwatch replay`: search log files for bleeds, without a broker."""
+
+from typing import Annotated
+
+import typer
+
+from detector.cli import options
+from detector.cli.options import FailOn
+from detector.cli.output import Format
+from detector.cli.terminal import progress
+
+
+def replay(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILES...", help="Logs, also .gz and .zst; - is stdin."),
+    ],
+    log_format: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="auto, jsonl, vllm or sglang.")
+    ] = "auto",
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", metavar="NAME", help="Engine, where the log does not name it."),
+    ] = None,
+    kv_pool: Annotated[
+        str | None,
+        typer.Option("--kv-pool", metavar="NAME", help="KV pool, where it is not the engine."),
+    ] = None,
+    history: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--history", metavar="FILE", help="Earlier traffic to learn from; repeatable."
+        ),
+    ] = None,
+    config: options.Config = None,
+    assignments: options.Assignments = None,
+    key_file: options.KeyFile = None,
+    fail_on: options.FailOnSeverity = FailOn.HIGH,
+    save: options.SaveFindings = None,
+    output: options.Output = Format.TABLE,
+) -> None:
+    r"""Find bleeds in log files.
+
+    Looks for tokens of one tenant in responses given to another.
+
+    \b
+    # a vLLM log, with yesterday's to learn what is common
+    bleedwatch replay server.log --history server.log.1
+    # findings for a script, from a compressed JSONL file
+    bleedwatch replay requests.jsonl.zst -o jsonl --fail-on medium
+    """
+    from detector import service
+    from detector.cli.report import exit_code, show_report
+    from detector.config.load import load_settings
+
+    settings = load_settings(config, assignments=assignments or (), key_file=key_file).settings
+    with progress("reading") as on_progress:
+        report = service.replay(
+            files,
+            settings,
+            format=log_format,
+            engine=engine,
+            kv_pool=kv_pool,
+            history=history or [],
+            on_progress=on_progress,
+        )
+    show_report(report, output, saved_as=save)
+    raise typer.Exit(exit_code(report.findings, fail_on))

@@ -1,0 +1,108 @@
+"""The deployment secret on disk: 64 hex digits in a file that only its owner can read."""
+
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import Final
+
+from detector.errors import KeyFileError
+from detector.sketch.token_table import SECRET_BYTES, Secret
+
+MAX_FILE_BYTES: Final = 4096
+"""A key file is 65 bytes; anything of another size order is the wrong file."""
+
+MIN_DISTINCT_BYTES: Final = 8
+"""A random secret has fewer than 8 distinct bytes with probability below 2^-100: it is a
+placeholder such as zeros."""
+
+_NEW_KEY_HINT = "make one with `bleedwatch key new PATH`"
+
+
+def load_secret(path: str | Path) -> Secret:
+    """Read the secret of a key file; symbolic links are followed, as Kubernetes mounts use them.
+
+    Raises KeyFileError when the file is missing, unreadable, no regular file, readable or writable
+    by group or others, or does not hold exactly 32 bytes as hex. The message never shows content.
+    """
+    where = str(path)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise KeyFileError("no such key file", where=where, hint=_NEW_KEY_HINT) from None
+    except (OSError, ValueError) as error:
+        raise KeyFileError(
+            f"the key file cannot be opened: {_reason(error)}",
+            where=where,
+            hint="run as the user who owns it",
+        ) from None
+    try:
+        _check_mode(os.fstat(descriptor).st_mode, where)
+        return _parse(os.read(descriptor, MAX_FILE_BYTES), where)
+    except OSError as error:
+        raise KeyFileError(f"the key file cannot be read: {_reason(error)}", where=where) from None
+    finally:
+        os.close(descriptor)
+
+
+def new_secret(path: str | Path) -> Secret:
+    """Draw a secret from the system's generator and write it to a new file with mode 0600.
+
+    Raises KeyFileError when the file exists (a secret is never overwritten) or cannot be written.
+    """
+    value = secrets.token_bytes(SECRET_BYTES)
+    where = str(path)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(value.hex().encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError:
+        raise KeyFileError(
+            "the key file exists and is not overwritten",
+            where=where,
+            hint="choose another path; sequences hashed under another secret never match",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise KeyFileError(
+            f"the key file cannot be written: {_reason(error)}",
+            where=where,
+            hint="choose a folder that you may write to",
+        ) from None
+    return Secret(value)
+
+
+def ephemeral_secret() -> Secret:
+    """Draw a secret that is never stored: what it hashed cannot be compared after this process."""
+    return Secret(secrets.token_bytes(SECRET_BYTES))
+
+
+def _check_mode(mode: int, where: str) -> None:
+    if not stat.S_ISREG(mode):
+        raise KeyFileError("the key file is not a regular file", where=where, hint=_NEW_KEY_HINT)
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise KeyFileError(
+            f"group or others may use the key file (mode {stat.S_IMODE(mode):04o})",
+            where=where,
+            hint=f"chmod 600 {where}",
+        )
+
+
+def _parse(content: bytes, where: str) -> Secret:
+    try:
+        value = bytes.fromhex(content.decode("ascii").strip())
+    except ValueError:
+        value = b""
+    if len(value) != SECRET_BYTES or len(set(value)) < MIN_DISTINCT_BYTES:
+        raise KeyFileError(
+            f"the key file does not hold {SECRET_BYTES} random bytes as {2 * SECRET_BYTES} hex "
+            "digits",
+            where=where,
+            hint=_NEW_KEY_HINT,
+        )
+    return Secret(value)
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or "not a valid path"

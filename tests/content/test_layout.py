@@ -1,0 +1,50 @@
+"""Files say what they are for and stay small; so do functions; package files stay empty."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.content.tree import CODE, name, python_files
+
+MAX_FILE_LINES = 400
+MAX_BODY_LINES = 40
+
+FILES = python_files(*CODE, "tests")
+UNCOMPILED = [path for path in python_files(*CODE) if path.parent.name != "kernels"]
+"""A compiled kernel is one loop over local variables; taking it apart costs speed."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_no_file_is_long(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE_LINES
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_every_file_says_what_it_is_for(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    if path.name == "__init__.py":
+        assert source == "", "package files stay empty: a re-export would load heavy libraries"
+        return
+    docstring = ast.get_docstring(ast.parse(source))
+    assert docstring, "the module has no docstring"
+    first, _, rest = docstring.partition("\n")
+    assert first.endswith((".", ":", "?")) or rest, f"no sentence: {first!r}"
+
+
+@pytest.mark.parametrize("path", UNCOMPILED, ids=name)
+def test_every_function_fits_a_screen(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    long = [
+        f"{node.name}: {_body_lines(node)} lines"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and _body_lines(node) > MAX_BODY_LINES
+    ]
+    assert not long
+
+
+def _body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of code from the first statement after the docstring to the last."""
+    body = node.body[1:] if ast.get_docstring(node) else node.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0

@@ -1,0 +1,118 @@
+"""The program as a process: start-up, exit codes, streams and pipes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = [sys.executable, "-c", "from detector.cli.app import main; main()"]
+HEAVY = ("numba", "numpy", "msgspec", "yaml", "rich", "cryptography")
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "BLEEDWATCH_CONFIG": "", **variables}
+    return subprocess.run(
+        [*PROGRAM, *arguments], capture_output=True, text=True, env=environment, check=False
+    )
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["--help"], ["replay", "--help"]])
+def test_start_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys; from detector.cli.app import app\n"
+        "try: app(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        f"print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.strip() == "[]"
+
+
+def test_version_in_every_form() -> None:
+    assert run("version").stdout.startswith("bleedwatch ")
+    assert "bleedwatch" in json.loads(run("version", "-o", "json").stdout)
+    assert run("version", "-o", "jsonl").stdout.count("\n") == 1
+    assert run("version", "-o", "yaml").stdout.startswith("bleedwatch:")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["nonsense"], ["version", "--nonsense"], ["explain"], ["version", "-o", "x"]]
+)
+def test_wrong_usage_exits_2_and_leaves_stdout_empty(arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_an_error_says_what_where_and_what_next(tmp_path: Path) -> None:
+    done = run("explain", "3f9a1c2b", "--from", str(tmp_path / "absent.jsonl"))
+    assert done.returncode == 2
+    first, second = done.stderr.splitlines()
+    assert (
+        first == f"error: {tmp_path}/absent.jsonl: cannot read the findings: no such file or "
+        "directory"
+    )
+    assert second.startswith("  next: ")
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as stdout:
+        done = subprocess.run(
+            [*PROGRAM, "config", "schema"], stdout=stdout, stderr=subprocess.PIPE, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_full_disk_is_an_error_without_traceback() -> None:
+    with Path("/dev/full").open("wb") as stdout:
+        done = subprocess.run(
+            [*PROGRAM, "config", "schema"], stdout=stdout, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error: no space left on device")
+    assert b"Traceback" not in done.stderr
+
+
+def test_interrupt_exits_130(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        [*PROGRAM, "explain", "3f9a1c2b", "--from", str(fifo)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with fifo.open("wb"):
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"Traceback" not in stderr
+
+
+def test_key_new_prints_the_key_id_but_never_the_secret(tmp_path: Path) -> None:
+    file = tmp_path / "secret.key"
+    done = run("key", "new", str(file), "-o", "json")
+    assert done.returncode == 0
+    assert file.stat().st_mode & 0o777 == 0o600
+    shown = json.loads(done.stdout)
+    assert set(shown) == {"key_id", "file"}
+    assert file.read_text().strip() not in done.stdout + done.stderr
+    assert run("key", "new", str(file)).returncode == 2
+
+
+def test_ascii_output_never_fails_on_names_from_elsewhere(tmp_path: Path) -> None:
+    config = tmp_path / "é.yaml"
+    config.write_text("tenancy:\n  rules:\n    - {kind: static, tenant: 東京}\n", encoding="utf-8")
+    done = run("config", "show", "--config", str(config), PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert "\\u6771" in done.stdout

@@ -1,0 +1,152 @@
+"""The findings table, the summary, saved findings and the exit code of a replay."""
+
+import json
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from rich.cells import cell_len
+
+from detector.cli.finding_file import read_findings
+from detector.cli.options import FailOn
+from detector.cli.output import Format
+from detector.cli.report import exit_code, save_findings, show_report
+from detector.finding import Finding, Party, Severity
+from ingest.coverage import Coverage
+from ingest.sources.base import Loss, RawRequest
+from tests.unit.findings import SOURCE, Replayed, finding
+
+NASTY = Party(
+    tenant="a\x1b[31mb\u202e[bold]c",
+    request_id="非常に長い要求の識別子" * 6,
+    kind="response",
+    started_at_ms=1_000,
+    ended_at_ms=2_000,
+)
+
+
+@pytest.fixture(autouse=True)
+def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_table_at_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    show_report(Replayed([finding()]), Format.TABLE)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == [
+        "SEVERITY", "CONFIDENCE", "RULE", "POOL", "SINK", "SOURCE", "TOKENS",
+    ]  # fmt: skip
+    assert lines[1].split() == [
+        "high", "high", "BW001", "pool-a", "globex/req-77", "acme/req-12", "31",
+    ]  # fmt: skip
+    assert lines[2].startswith("  3f9a1c2b4d5e  The response to globex request req-77 repeats")
+    assert all(len(line) <= 80 for line in lines)
+
+
+@pytest.mark.parametrize("columns", ["1", "40", "60", "80", "200"])
+def test_long_and_hostile_names_fit_and_steer_nothing(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    show_report(Replayed([finding(sink=NASTY)] * 3), Format.TABLE)
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert "[bold]" in out.replace("\n", "").replace(" ", "") or int(columns) < 80
+    assert max(map(cell_len, out.splitlines())) <= max(int(columns), 72)
+
+
+def test_no_findings_is_an_empty_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    show_report(Replayed(), Format.TABLE)
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    assert "no findings in 5,928 requests" in streams.err
+
+
+def test_json_lines_are_findings_that_can_be_read_back(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    findings = [finding(), finding("b" * 32, sink=NASTY)]
+    show_report(Replayed(findings), Format.JSONL)
+    out = capsys.readouterr().out
+    assert out.isascii()
+    file = tmp_path / "f.jsonl"
+    file.write_text(out)
+    assert list(read_findings(str(file))) == findings
+
+
+def test_json_holds_findings_and_coverage(capsys: pytest.CaptureFixture[str]) -> None:
+    coverage = Coverage("vllm")
+    coverage.read(RawRequest(request_id="r", started_at_ms=0, prompt_loss=Loss.TRUNCATED))
+    coverage.broken("cut", 7)
+    show_report(Replayed([finding()], coverage), Format.JSON)
+    document = json.loads(capsys.readouterr().out)
+    assert msgspec.convert(document["findings"], list[Finding]) == [finding()]
+    assert document["coverage"]["losses"][0]["loss"] == "truncated"
+    assert document["coverage"]["broken_samples"] == [{"line": 7, "reason": "cut"}]
+
+
+def test_yaml_holds_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    coverage = Coverage("vllm")
+    coverage.read(RawRequest(request_id="r", started_at_ms=0, prompt_loss=Loss.TRUNCATED))
+    documents = []
+    for form in (Format.JSON, Format.YAML):
+        show_report(Replayed([finding(sink=NASTY)], coverage), form)
+        documents.append(yaml.safe_load(capsys.readouterr().out))
+    assert documents[0] == documents[1]
+
+
+def test_what_was_not_judged_is_told_with_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    coverage = Coverage("sglang")
+    coverage.read(RawRequest(request_id="r", started_at_ms=0, response_loss=Loss.TRUNCATED))
+    coverage.broken("cut", 7)
+    coverage.ignored("health_check")
+    coverage.unmapped()
+    show_report(Replayed((), coverage, learning=True), Format.TABLE)
+    told = capsys.readouterr().err
+    assert "not judged: 1 responses truncated (raise --log-requests-level to 3" in told
+    assert "not judged: 1 requests without a tenant" in told
+    assert "skipped: 1 broken entries, cut, first at line 7" in told
+    assert "left out: 1 entries, health check" in told
+    assert "learning: " in told
+
+
+def test_saved_findings_are_private_and_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "f.jsonl"
+    show_report(Replayed([finding()]), Format.TABLE, saved_as=str(file))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["f.jsonl"]
+    assert f"explain 3f9a1c2b4d5e --from {file}" in capsys.readouterr().err
+
+
+def test_saving_into_an_absent_folder_fails_before_anything_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(FileNotFoundError):
+        show_report(Replayed([finding()]), Format.TABLE, saved_as=str(tmp_path / "no" / "f"))
+    assert capsys.readouterr().out == ""
+
+
+def test_a_failed_save_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(IsADirectoryError):
+        save_findings([finding()], str(folder))
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("severity", list(Severity))
+def test_fail_on(severity: Severity) -> None:
+    findings = [finding(severity=severity, source=SOURCE)]
+    for floor in Severity:
+        assert exit_code(findings, FailOn(floor.value)) == (severity.rank >= floor.rank)
+    assert exit_code(findings, FailOn.NEVER) == 0
+    assert exit_code([], FailOn.INFO) == 0
+
+
+def test_fail_on_names_every_severity() -> None:
+    assert [floor.value for floor in FailOn] == [*(s.value for s in Severity), "never"]

@@ -1,0 +1,77 @@
+"""Key files: made once with mode 0600, refused when open to others or malformed, never shown."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from detector.errors import KeyFileError
+from ingest.key_file import ephemeral_secret, load_secret, new_secret
+
+GOOD = bytes(range(32)).hex()
+
+
+def _write(path: Path, text: str, mode: int = 0o600) -> Path:
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_a_new_secret_is_read_back_and_only_the_owner_may_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    made = new_secret(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert load_secret(path).keys() == made.keys()
+    assert len(path.read_text()) == 65
+
+
+def test_a_secret_is_never_overwritten(tmp_path: Path) -> None:
+    path = _write(tmp_path / "secret", GOOD)
+    with pytest.raises(KeyFileError, match="not overwritten"):
+        new_secret(path)
+    assert path.read_text() == GOOD
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o601])
+def test_a_file_that_others_may_use_is_refused_with_the_command_to_run(
+    tmp_path: Path, mode: int
+) -> None:
+    path = _write(tmp_path / "secret", GOOD, mode)
+    with pytest.raises(KeyFileError, match=rf"mode {mode:04o}.*chmod 600 {path}"):
+        load_secret(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", GOOD[:-2], GOOD + "00", "zz" * 32, "0" * 64, "Schlüssel", GOOD + GOOD, "\n"]
+)
+def test_a_malformed_file_is_refused_without_showing_it(tmp_path: Path, text: str) -> None:
+    path = _write(tmp_path / "secret", text)
+    with pytest.raises(KeyFileError) as caught:
+        load_secret(path)
+    assert "key new" in str(caught.value)
+    assert not text.strip() or text.strip() not in str(caught.value)
+
+
+def test_missing_folder_and_fifo_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(KeyFileError, match="no such key file"):
+        load_secret(tmp_path / "absent")
+    with pytest.raises(KeyFileError):
+        load_secret(tmp_path)
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    with pytest.raises(KeyFileError, match="not a regular file"):
+        load_secret(tmp_path / "fifo")
+    with pytest.raises(KeyFileError, match="cannot be written"):
+        new_secret(tmp_path / "no" / "such" / "folder")
+    with pytest.raises(KeyFileError, match="not a valid path"):
+        load_secret("a\0b")
+
+
+def test_a_symbolic_link_is_followed_as_kubernetes_mounts_need(tmp_path: Path) -> None:
+    real = _write(tmp_path / "..data", GOOD + "\n")
+    (tmp_path / "secret").symlink_to(real)
+    assert load_secret(tmp_path / "secret").keys() == load_secret(real).keys()
+
+
+def test_ephemeral_secrets_differ() -> None:
+    assert ephemeral_secret().keys().key_id != ephemeral_secret().keys().key_id
