@@ -1,13 +1,14 @@
 """The whole detection as one composition: sequences in, findings out; no I/O, clock or randomness."""
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from detector.finding import Finding
 from detector.index.density import PoolDensity
-from detector.index.postings import PostingIndex
+from detector.index.postings import Hits, PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.index.tenant_table import TenantTable
 from detector.kernels.shingle import shingles
@@ -16,6 +17,7 @@ from detector.match.confidence import confidence, thresholds
 from detector.match.judge import Judge
 from detector.match.sessions import SessionRepeats
 from detector.match.sink import Sink, SinkHits
+from detector.match.verdict import Verdict
 from detector.model import Kind, Sequence
 from detector.rules.content import Match, content_finding
 from detector.settings import DetectionSettings
@@ -24,6 +26,10 @@ from detector.sketch.winnow import winnow
 
 TAINT_MEMORY_BYTES = 64 * 1024 * 1024
 """Tainted shingles are few: findings times run length; 64 MiB hold two million of them."""
+
+
+_FORGET_AT_LEAST = 256
+"""Expired sequences below which forgetting them is not worth a sweep of the index."""
 
 
 @dataclass(slots=True)
@@ -85,8 +91,8 @@ class Detector:
 
     @property
     def live_postings(self) -> int:
-        """Postings in the window's index."""
-        return self._index.rows
+        """Postings of the window; counting them reads the whole index."""
+        return self._index.live_postings(self._expired())
 
     @property
     def index_bytes(self) -> int:
@@ -100,66 +106,75 @@ class Detector:
 
     def warm(self, sequence: Sequence) -> None:
         """Learn from past traffic: commonness and own history, no judgement, no window."""
-        self._advance(sequence)
+        self._advance(sequence, None)
         keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
         self._learn(sequence, keys, masked, self._party(sequence))
 
-    def observe(self, sequence: Sequence) -> list[Finding]:
-        """Compare one sequence with the window, in both directions, and add it to the window."""
-        self._advance(sequence)
+    def observe(self, sequence: Sequence, *, now_ms: int | None = None) -> list[Finding]:
+        """Compare one sequence with the window, in both directions, and add it to the window.
+
+        `now_ms` is the newest event time known, when that is later than the sequence itself.
+        """
+        self._advance(sequence, now_ms)
         self.stats.tokens += len(sequence.token_hashes)
         keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
         use = ~masked
         if self._settings.index.sampling == "winnow":
             use &= winnow(keys, self._settings.index.winnow_window)
-        self._make_room(len(keys))
+        expired = self._make_room(len(keys))
         party = self._party(sequence)
         at = self._store.add(sequence, party)
         pool_keys = self._index.pool_keys(keys, sequence.kv_pool)
-        hits = self._index.observe(pool_keys, use, at, window_ms=self._settings.window.length_ms)
+        hits = self._index.observe(
+            pool_keys, use, at, expired=expired, window_ms=self._settings.window.length_ms
+        )
         self._density.add(sequence.kv_pool, int(use.sum()), sequence.started_at_ms)
         sink = Sink(
             at=at, party=party, sequence=sequence, store=self._store,
             keys=keys, masked=masked, pool_keys=pool_keys,
         )  # fmt: skip
-        findings: list[Finding] = []
-        if sequence.kind is Kind.RESPONSE:
-            received = hits.received
-            mine = SinkHits(hits.other[received], hits.other_at[received], hits.at[received])
-            findings += self._judge_sink(sink, mine, late=False)
-            self.stats.responses += 1
-            self.stats.response_shingles += len(keys)
-            self.stats.overlapping_shingles += len(np.unique(mine.sink_at))
-        for other in np.unique(hits.other[~hits.received]).tolist():
-            given = ~hits.received & (hits.other == other)
-            mine = SinkHits(np.full(int(given.sum()), at), hits.at[given], hits.other_at[given])
-            findings += self._judge_sink(self._stored_sink(other), mine, late=True)
+        self._count(sink, hits)
+        judged = [(each, self._judge.judge(*each)) for each in self._sinks(sink, hits)]
+        findings = [one for (each, _), verdicts in judged for one in self._report(each, verdicts)]
+        for (each, _), verdicts in judged:
+            self._taint(each, verdicts, late=each is not sink)
         self._learn(sequence, keys, masked, party)
         self.stats.findings += len(findings)
         return findings
 
-    def _judge_sink(self, sink: Sink, hits: SinkHits, *, late: bool) -> list[Finding]:
-        if not len(hits):
-            return []
-        findings = []
-        verdicts = self._judge.judge(sink, hits)
-        for attribution in attribute(
-            sink, verdicts, self._store, self._tainted, self._settings.window.length_ms
-        ):
+    def _sinks(self, current: Sink, hits: Hits) -> Iterator[tuple[Sink, SinkHits]]:
+        """Yield every response to judge: the current one, and earlier ones it may be a source of."""
+        received = hits.received
+        if received.any():
+            yield (
+                current,
+                SinkHits(hits.other[received], hits.other_at[received], hits.at[received]),
+            )
+        for other in np.unique(hits.other[~received]).tolist():
+            given = ~received & (hits.other == other)
+            source = np.full(int(given.sum()), current.at)
+            yield self._stored_sink(other), SinkHits(source, hits.at[given], hits.other_at[given])
+
+    def _report(self, sink: Sink, verdicts: list[Verdict]) -> Iterator[Finding]:
+        window_ms = self._settings.window.length_ms
+        for attribution in attribute(sink, verdicts, self._store, self._tainted, window_ms):
             finding = self._finding(sink, attribution)
             if finding is not None:
-                findings.append(finding)
+                yield finding
+
+    def _taint(self, sink: Sink, verdicts: list[Verdict], *, late: bool) -> None:
+        """Keep unexplained shingles out of the memory; the first origin stays their origin.
+
+        A sink judged `late`, when its source came after it, has been learned from: that is undone.
+        """
         for verdict in verdicts:
             self.stats.unexplained_shingles += len(verdict.keys)
-            self._taint(verdict.keys, origin=int(self._store.owners[verdict.source]) >> 1)
+            new = ~self._tainted.contains(verdict.keys)
+            origin = int(self._store.owners[verdict.source]) >> 1
+            self._tainted.learn(verdict.keys, new, party=origin, seen_ms=self._now_ms)
             if late:
-                self._seen.unlearn(verdict.keys, party=sink.party)
-        return findings
-
-    def _taint(self, keys: Keys, *, origin: int) -> None:
-        """Remember where unexplained shingles came from; the first origin stays."""
-        new = ~self._tainted.contains(keys)
-        self._tainted.learn(keys, new, party=origin, seen_ms=self._now_ms)
+                since_ms = sink.sequence.started_at_ms
+                self._seen.unlearn(verdict.keys, party=sink.party, since_ms=since_ms)
 
     def _finding(self, sink: Sink, attribution: Attribution) -> Finding | None:
         best = attribution.verdict
@@ -211,19 +226,30 @@ class Detector:
             use &= ~self._tainted.contains(keys)
         self._seen.learn(keys, use, party=party, seen_ms=sequence.started_at_ms)
 
-    def _make_room(self, keys: int) -> None:
-        expired = self._store.expired(self._now_ms - self._settings.window.keep_ms)
+    def _count(self, sink: Sink, hits: Hits) -> None:
+        if sink.sequence.kind is Kind.RESPONSE:
+            self.stats.responses += 1
+            self.stats.response_shingles += len(sink.keys)
+            if hits.received.any():
+                self.stats.overlapping_shingles += len(np.unique(hits.at[hits.received]))
+
+    def _make_room(self, keys: int) -> int:
+        """Make room in the index; return how many of the oldest sequences have expired."""
+        expired = self._expired()
         dropped = self._index.make_room(keys, expired)
-        if not dropped and expired * 4 > len(self._store) and expired > 64:
+        if not dropped and expired > max(_FORGET_AT_LEAST, len(self._store) // 2):
             dropped = expired
             self._index.forget(dropped)
-        if dropped:
-            self._store.drop(dropped)
+        self._store.drop(dropped)
+        return max(expired - dropped, 0)
 
-    def _advance(self, sequence: Sequence) -> None:
+    def _expired(self) -> int:
+        return self._store.expired(self._now_ms - self._settings.window.keep_ms)
+
+    def _advance(self, sequence: Sequence, now_ms: int | None) -> None:
         if self._first_ms is None:
             self._first_ms = self._now_ms = sequence.started_at_ms
-        self._now_ms = max(self._now_ms, sequence.ended_at_ms)
+        self._now_ms = max(self._now_ms, sequence.ended_at_ms, now_ms or sequence.ended_at_ms)
 
     def _party(self, sequence: Sequence) -> int:
         """Return the number of the party inside the isolation boundary that a sequence is of."""

@@ -29,12 +29,12 @@ def evaluate(
     \b
     bleedwatch eval generated/ --json eval.json
     """
-    from detector import service
+    from detector import evaluate as evaluation
     from detector.config.load import load_settings
 
     settings = load_settings(config, assignments=assignments or ()).settings
     with progress("evaluating") as on_progress:
-        figures = service.evaluate(directory, settings, on_progress=on_progress)
+        figures = evaluation.evaluate(directory, settings, on_progress=on_progress)
     if json_file:
         Path(json_file).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     if output is Format.TABLE:

@@ -46,10 +46,12 @@ def figures(
     repeat: Replayed | None = None,
     repeat_truth: Iterable[Bleed] = (),
     raw_10gram_flagged: int | None = None,
+    reading_seconds: float = 0.0,
 ) -> dict[str, object]:
     """Return the figures of an evaluation: single values first, then groups as lists of rows.
 
-    `raw_10gram_flagged` is what plain matching flags in the clean traffic, see `raw_match`.
+    `raw_10gram_flagged` is what plain matching flags in the clean traffic, see `raw_match`;
+    `reading_seconds` what reading and hashing it took, which the throughput includes.
     """
     told = surest(clean.findings)
     results = outcomes(planted.findings, truth)
@@ -70,13 +72,22 @@ def figures(
         "right_source": _share(sum(r.right_source for r in found), len(found)),
         "detection_delay_seconds_p50": percentile(delays, 50),
         "detection_delay_seconds_p95": percentile(delays, 95),
-        "tokens_per_second": _share(clean.tokens, clean.seconds),
+        "tokens_per_second": _share(clean.tokens, clean.seconds + reading_seconds),
         "recall_by_length": recall_by(results, "length", lambda bleed: str(bleed.length)),
         "recall_by_kind": recall_by(results, "kind", lambda bleed: bleed.kind),
         "clean_by_confidence": _clean_by(told, "confidence", Confidence, clean.responses),
         "clean_by_severity": _clean_by(told, "severity", Severity, clean.responses),
         "clean_explained_shingles": dict(sorted(clean.explained.items())),
     }
+
+
+def confidences(findings: Iterable[Finding]) -> dict[str, str | Figure]:
+    """Return the number of findings in all and by confidence, the surest of every id counted."""
+    told = surest(findings)
+    counts: dict[str, str | Figure] = {"findings": len(told)}
+    for level in Confidence:
+        counts[str(level)] = sum(finding.confidence is level for finding in told)
+    return counts
 
 
 def surest(findings: Iterable[Finding]) -> list[Finding]:

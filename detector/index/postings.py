@@ -19,6 +19,10 @@ _LEAST_HOMES = 1 << 19
 """The smallest budget still holds the longest sequence part (131,072 tokens) several times."""
 
 _ROW_BYTES = 24
+_SWEEP_SHARE = 0.125
+"""A sweep reads the whole table, so it waits until an eighth of the sequences has expired; till
+then their rows are used again one by one."""
+
 _EVICT_SHARE = 0.1
 """Share of the sequences given up at once when the byte budget is reached inside the window."""
 
@@ -63,14 +67,19 @@ class PostingIndex:
             self._salts[pool] = salt
         return keys ^ salt
 
-    def observe(self, pool_keys: Keys, use: Mask, current: int, *, window_ms: int) -> Hits:
-        """Probe and insert the used keys of the sequence at `current`; return the pairs found."""
+    def observe(
+        self, pool_keys: Keys, use: Mask, current: int, *, expired: int, window_ms: int
+    ) -> Hits:
+        """Probe and insert the used keys of the sequence at `current`; return the pairs found.
+
+        The oldest `expired` sequences of the store count as gone.
+        """
         store = self._store
         chunks: list[NDArray[np.int64]] = []
         following = 0
         while True:
             written, added, following = postings.probe_insert(
-                self._slots, self._homes, pool_keys, use, following, current,
+                self._slots, self._homes, pool_keys, use, following, current, expired,
                 store.owners, store.starts, store.ends, store.orders, window_ms, self._buffer,
             )  # fmt: skip
             self.rows += added
@@ -88,9 +97,12 @@ class PostingIndex:
             (found[:, 2] >> 32) == 1,
         )
 
-    def owned(self, pool_keys: Keys, owner: int) -> Mask:
-        """True for every key that the owner has shown in the window."""
-        found = postings.owned(self._slots, self._homes, pool_keys, self._store.owners, owner)
+    def owned(self, pool_keys: Keys, owner: int, *, latest_ms: int) -> Mask:
+        """True for every key that the owner has shown in a sequence started by `latest_ms`."""
+        found = postings.owned(
+            self._slots, self._homes, pool_keys,
+            self._store.owners, owner, self._store.starts, latest_ms,
+        )  # fmt: skip
         return found  # type: ignore[no-any-return]
 
     def make_room(self, keys: int, expired: int) -> int:
@@ -102,7 +114,7 @@ class PostingIndex:
         """
         if self.rows + keys <= self._homes * LOAD_LIMIT:
             return 0
-        dropped = expired
+        dropped = expired if expired >= len(self._store) * _SWEEP_SHARE else 0
         if dropped:
             self._sweep(dropped)
         while self.rows + keys > self._homes * LOAD_LIMIT and self._homes < self._max_homes:
@@ -113,6 +125,10 @@ class PostingIndex:
             dropped += more
             self.evicted_sequences += more
         return dropped
+
+    def live_postings(self, expired: int) -> int:
+        """Count the postings of sequences in the window; reads the whole table."""
+        return int(postings.live_rows(self._slots, expired))
 
     def forget(self, dropped: int) -> None:
         """Drop the postings of the oldest sequences; the caller drops them from the store."""

@@ -32,6 +32,7 @@ class SequenceStore:
         self.ends: NDArray[np.int64] = np.zeros(1024, np.int64)
         self.orders: NDArray[np.int64] = np.zeros(1024, np.int64)
         self.tokens = 0
+        self._expired = 0
         self._prompts: dict[RequestKey, list[Sequence]] = {}
 
     def __len__(self) -> int:
@@ -59,12 +60,19 @@ class SequenceStore:
         return self._prompts.get(request_key(sequence), ())
 
     def expired(self, before_ms: int) -> int:
-        """Return how many of the oldest sequences started before an instant."""
-        recent = np.flatnonzero(self.starts[: len(self.items)] >= before_ms)
-        return int(recent[0]) if len(recent) else len(self.items)
+        """Return how many of the oldest sequences started before an instant that only moves on."""
+        for at in range(self._expired, len(self.items)):
+            if self.starts[at] >= before_ms:
+                self._expired = at
+                return at
+        self._expired = len(self.items)
+        return self._expired
 
     def drop(self, count: int) -> None:
         """Forget the oldest `count` sequences; every later position shifts down by `count`."""
+        if not count:
+            return
+        self._expired = max(self._expired - count, 0)
         for sequence in self.items[:count]:
             self.tokens -= len(sequence.token_hashes)
             if sequence.kind is Kind.PROMPT:

@@ -98,10 +98,13 @@ class TenantTable:
                 return
             new.grow_shared()
 
-    def unlearn(self, keys: Keys, *, party: int) -> None:
-        """Take back that `party` has shown these keys: they turned out to be somebody else's."""
+    def unlearn(self, keys: Keys, *, party: int, since_ms: int) -> None:
+        """Take back that `party` has shown these keys: they turned out to be somebody else's.
+
+        What it had shown before `since_ms` stays.
+        """
         new = self._new
-        tenants.unlearn(new.slots, new.homes, new.shared, keys, party)
+        tenants.unlearn(new.slots, new.homes, new.shared, keys, party, since_ms // 1000)
 
     def lookup(self, keys: Keys) -> Marks:
         """Return the marks of every key, shape (n, 4), packed as the kernel describes."""

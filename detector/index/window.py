@@ -30,7 +30,8 @@ class Sequencer:
         self._hold_ms = hold_ms
         self._heap: list[_Entry] = []
         self._suspects: list[Sequence] = []
-        self._newest_ms: int | None = None
+        self.newest_ms: int | None = None
+        """Newest start of the records believed so far, None before the first."""
         self._released_ms: int | None = None
         self._counter = 0
         self._held_tokens = 0
@@ -41,19 +42,19 @@ class Sequencer:
     @property
     def watermark_ms(self) -> int | None:
         """Everything up to this instant of event time has been released; None before the first."""
-        return None if self._newest_ms is None else self._newest_ms - self._hold_ms
+        return None if self.newest_ms is None else self.newest_ms - self._hold_ms
 
     def push(self, sequence: Sequence) -> Iterator[Sequence]:
         """Take one sequence and yield those whose turn has come."""
         start = sequence.started_at_ms
-        if self._newest_ms is None:
-            self._newest_ms = start
-        if abs(start - self._newest_ms) > LEAP_MS + self._hold_ms:
+        if self.newest_ms is None:
+            self.newest_ms = start
+        if abs(start - self.newest_ms) > LEAP_MS + self._hold_ms:
             self._suspect(sequence)
         else:
             self._suspects_were_wrong()
             self._accept(sequence)
-            self._newest_ms = max(self._newest_ms, start)
+            self.newest_ms = max(self.newest_ms, start)
         yield from self._due()
 
     def drain(self) -> Iterator[Sequence]:
@@ -71,7 +72,7 @@ class Sequencer:
         if max(starts) - min(starts) > LEAP_MS:
             self._accept(self._suspects.pop(0))
         elif len(starts) >= AGREEING_SUSPECTS:
-            self._newest_ms = max(starts)
+            self.newest_ms = max(starts)
             self._released_ms = None
             self._suspects_were_wrong()
 

@@ -49,9 +49,10 @@ def _direction(other, current, owners, starts, ends, orders, window):  # type: i
 
 
 @njit(nogil=True, cache=True)
-def probe_insert(slots, homes, keys, use, begin, current, owners, starts, ends, orders, window, hits):  # type: ignore[no-untyped-def]
+def probe_insert(slots, homes, keys, use, begin, current, expired, owners, starts, ends, orders, window, hits):  # type: ignore[no-untyped-def]
     """Look every used key up, report pairs that fit the window, and insert it.
 
+    Sequences below `expired` have left the window: their rows match nothing and are used again.
     `hits` has shape (capacity, 3): other sequence, other position, direction << 32 | position.
     Returns (hits written, rows added, next key): next key < len(keys) when `hits` is full, and
     the caller goes on from there with an empty buffer.
@@ -70,10 +71,14 @@ def probe_insert(slots, homes, keys, use, begin, current, owners, starts, ends, 
         key = keys[i]
         row = home_row(key, homes)
         own = -1
+        free = -1
         others = 0
         while row < rows and slots[row, 2] != 0:
-            if slots[row, 0] == key:
-                last = slots[row, 2]
+            last = slots[row, 2]
+            if (last >> 32) <= expired:
+                if free < 0:
+                    free = row
+            elif slots[row, 0] == key:
                 other = (last >> 32) - 1
                 if owners[other] == owner:
                     own = row
@@ -87,7 +92,7 @@ def probe_insert(slots, homes, keys, use, begin, current, owners, starts, ends, 
                             hits[written, 2] = (way << 32) | i
                             written += 1
                         first = slots[row, 1]
-                        if first >> 32 != last >> 32:
+                        if expired < first >> 32 != last >> 32:
                             other = (first >> 32) - 1
                             way = _direction(other, current, owners, starts, ends, orders, window)
                             if way:
@@ -100,23 +105,25 @@ def probe_insert(slots, homes, keys, use, begin, current, owners, starts, ends, 
         if own >= 0:
             if slots[own, 2] >> 32 != posting >> 32:
                 slots[own, 2] = posting
-        elif others < OWNER_CAP and row < rows:
+        elif others < OWNER_CAP and (free >= 0 or row < rows):
+            added += free < 0
+            if free >= 0:
+                row = free
             slots[row, 0] = key
             slots[row, 1] = posting
             slots[row, 2] = posting
-            added += 1
     return written, added, len(keys)
 
 
 @njit(nogil=True, cache=True)
-def owned(slots, homes, keys, owners, owner):  # type: ignore[no-untyped-def]
-    """True for each key that has a posting of `owner`, shape (len(keys),)."""
+def owned(slots, homes, keys, owners, owner, starts, latest):  # type: ignore[no-untyped-def]
+    """True for each key that `owner` has shown in a sequence that started by `latest`."""
     found = np.zeros(len(keys), np.bool_)
     for i in range(len(keys)):
         row = home_row(keys[i], homes)
         while row < slots.shape[0] and slots[row, 2] != 0:
             if slots[row, 0] == keys[i] and owners[(slots[row, 2] >> 32) - 1] == owner:
-                found[i] = True
+                found[i] = starts[(slots[row, 1] >> 32) - 1] <= latest
                 break
             row += 1
     return found
@@ -149,6 +156,15 @@ def sweep(slots, homes, dropped):  # type: ignore[no-untyped-def]
         slots[target, 1] = first - shift
         slots[target, 2] = last - shift
         live += 1
+    return live
+
+
+@njit(nogil=True, cache=True)
+def live_rows(slots, expired):  # type: ignore[no-untyped-def]
+    """Return how many rows hold a posting of a sequence that has not expired."""
+    live = 0
+    for row in range(slots.shape[0]):
+        live += (slots[row, 2] >> 32) > expired
     return live
 
 

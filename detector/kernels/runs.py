@@ -44,19 +44,46 @@ def extend(source, sink, source_at, sink_at, drop):  # type: ignore[no-untyped-d
 
 @njit(nogil=True, cache=True)
 def longest_chain(counts, bridge):  # type: ignore[no-untyped-def]
-    """Return the most counting tokens in a chain whose gaps are `bridge` tokens long at most."""
+    """Return (tokens, begin, end) of the longest chain of counting tokens.
+
+    Gaps of up to `bridge` tokens are bridged; only counting tokens are counted.
+    """
     best = 0
+    best_begin = 0
+    best_end = 0
     tokens = 0
+    begin = 0
     gap = 0
     for i in range(len(counts)):
         if counts[i]:
+            if tokens == 0:
+                begin = i
             tokens += 1
             gap = 0
-            best = max(best, tokens)
+            if tokens > best:
+                best = tokens
+                best_begin = begin
+                best_end = i + 1
         else:
             gap += 1
             if gap > bridge:
                 tokens = 0
+    return best, best_begin, best_end
+
+
+@njit(nogil=True, cache=True)
+def most_equal(tokens, wanted, anchor):  # type: ignore[no-untyped-def]
+    """Return how many tokens of `wanted` stand in `tokens` where its first `anchor` tokens do."""
+    best = 0
+    for at in range(len(tokens) - anchor + 1):
+        equal = 0
+        while equal < anchor and tokens[at + equal] == wanted[equal]:
+            equal += 1
+        if equal < anchor:
+            continue
+        for i in range(anchor, min(len(wanted), len(tokens) - at)):
+            equal += tokens[at + i] == wanted[i]
+        best = max(best, equal)
     return best
 
 

@@ -103,20 +103,21 @@ def learn(slots, homes, shared, counts, old_slots, old_homes, old_shared, keys, 
 
 
 @njit(nogil=True, cache=True)
-def unlearn(slots, homes, shared, keys, party):  # type: ignore[no-untyped-def]
-    """Take back what a party has shown: its marks on these keys become NOBODY's."""
+def unlearn(slots, homes, shared, keys, party, since_s):  # type: ignore[no-untyped-def]
+    """Take back what a party has shown since an instant: its marks become NOBODY's."""
     for i in range(len(keys)):
         row = _find(slots, homes, keys[i])
         if row < 0:
             continue
         word = slots[row, 1]
         if word > 0:
-            if (word >> TIME_BITS) - 1 == party:
+            if (word >> TIME_BITS) - 1 == party and (word & _TIME_MASK) - TIME_OFFSET >= since_s:
                 slots[row, 1] = (np.int64(NOBODY + 1) << TIME_BITS) | (word & _TIME_MASK)
             continue
         for j in range(MARKS):
             mark = shared[-1 - word, j]
-            if mark and (mark >> TIME_BITS) - 1 == party:
+            late = (mark & _TIME_MASK) - TIME_OFFSET >= since_s
+            if late and (mark >> TIME_BITS) - 1 == party:
                 shared[-1 - word, j] = (np.int64(NOBODY + 1) << TIME_BITS) | (mark & _TIME_MASK)
 
 

@@ -6,20 +6,25 @@ import numpy as np
 
 from detector.index.sequences import SequenceStore
 from detector.index.tenant_table import TenantTable, parties
+from detector.kernels.runs import most_equal
 from detector.match.sink import Sink
 from detector.match.verdict import Verdict
 from detector.model import Sequence
-from detector.sketch.shingle import Keys, shingle_keys
+from detector.sketch.shingle import SHINGLE_TOKENS, Keys
 
 MAX_TIED_SEQUENCES = 1_024
 """Sequences of one party searched for equally good sources: the latest of the window."""
+
+TIE_TOKENS = 2
+"""A source that lacks this many tokens of the run at most is equally good: the tokens around a
+copied run agree with one source or another by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribution:
     """The best verdict of one source party, and every sequence it may have come from.
 
-    `sources` hold all unexplained shingles of the verdict, the latest started first: a tenant that
+    `sources` all hold the verdict's longest unexplained run, the latest started first: a tenant that
     re-sends its conversation shows the same run in every turn, and memory that was just in use is
     the likeliest to bleed (the latest is the true one in 88 % of measured cases).
     """
@@ -61,11 +66,12 @@ def _equally_good(
     fits = (store.owners[:count] >> 1 == party) & (starts >= limit)
     fits &= starts < sink.sequence.ended_at_ms
     found = [store.items[verdict.source]]
+    run = sink.sequence.token_hashes[slice(*verdict.chain)]
     for at in np.flatnonzero(fits)[-MAX_TIED_SEQUENCES:].tolist():
         item = store.items[at]
         if at == verdict.source or item.kv_pool != sink.sequence.kv_pool:
             continue
-        if np.isin(verdict.keys, shingle_keys(item.token_hashes)).all():
+        if most_equal(item.token_hashes, run, SHINGLE_TOKENS) >= verdict.tokens - TIE_TOKENS:
             found.append(item)
     found.sort(key=lambda item: (item.started_at_ms, item.request_id, item.kind), reverse=True)
     return tuple({item.request_id: item for item in reversed(found)}.values())[::-1]

@@ -44,7 +44,9 @@ class ExplanationFilter:
         postings alone, which a sampled or capped index holds only in part.
         """
         at, inverse = np.unique(hits.sink_at, return_inverse=True)
-        own = self._index.owned(sink.pool_keys[at], sink.party * 2)
+        own = self._index.owned(
+            sink.pool_keys[at], sink.party * 2, latest_ms=sink.sequence.started_at_ms
+        )
         if exact:
             own |= np.isin(sink.keys[at], sink.own_prompt)
         sources = (self._store.owners[hits.source] >> 1).astype(np.int64)

@@ -1,6 +1,9 @@
 """Judge one sink: which of its hits remain unexplained, and how long are the runs they form."""
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from detector.finding import Run
 from detector.index.postings import PostingIndex
@@ -19,6 +22,15 @@ from detector.sketch.shingle import SHINGLE_TOKENS, Keys, Mask
 MAX_SOURCES = 64
 """Source sequences examined per sink, those with the most unexplained hits first: bounds the work
 an adversary can cause with one response."""
+
+
+class _MeasuredRun(NamedTuple):
+    """A run with its unexplained shingles, which of its tokens match, and its longest chain."""
+
+    run: Run
+    keys: Keys
+    equal: Mask
+    chain: tuple[int, int]
 
 
 class Judge:
@@ -76,27 +88,35 @@ class Judge:
         reasons: dict[str, int] = {}
         self._count(reasons, codes)
         found = [self._run(sink, at, source, by_pair, *bound) for bound in bounds.tolist()]
-        found = [one for one in found if one[0].unexplained >= SHINGLE_TOKENS]
+        found = [one for one in found if one.run.unexplained >= SHINGLE_TOKENS]
         if not found:
             return None
-        found.sort(key=lambda one: (-one[0].unexplained, one[0].sink_start, one[0].source_start))
+        found.sort(key=lambda one: (-one.run.unexplained, one.run.sink_start, one.run.source_start))
         matched = np.zeros(len(sink.sequence.token_hashes), np.bool_)
-        for run, _, equal, _ in found:
-            matched[run.sink_start : run.sink_start + len(equal)] |= equal
+        for one in found:
+            matched[one.run.sink_start : one.run.sink_start + len(one.equal)] |= one.equal
         return Verdict(
             source=at,
-            tokens=found[0][0].unexplained,
-            runs=tuple(run for run, _, _, _ in found),
-            keys=np.unique(np.concatenate([keys for _, keys, _, _ in found])),
+            tokens=found[0].run.unexplained,
+            chain=found[0].chain,
+            runs=tuple(one.run for one in found),
+            keys=np.unique(np.concatenate([one.keys for one in found])),
             matched_tokens=int(matched.sum()),
             matched_shingles=len(np.unique(hits.sink_at)),
-            rarity=found[0][3],
+            rarity=self._rarity(sink, at, found[0].keys),
             reasons=reasons,
         )
 
     def _run(
-        self, sink: Sink, at: int, source: Sequence, by_pair: Codes, begin: int, end: int, diagonal: int
-    ) -> tuple[Run, Keys, Mask, float]:
+        self,
+        sink: Sink,
+        at: int,
+        source: Sequence,
+        by_pair: Codes,
+        begin: int,
+        end: int,
+        diagonal: int,
+    ) -> _MeasuredRun:
         """Measure one run: its matched tokens, the longest unexplained chain, its open shingles."""
         tokens = sink.sequence.token_hashes[begin:end]
         equal = source.token_hashes[begin + diagonal : end + diagonal] == tokens
@@ -107,16 +127,20 @@ class Judge:
         codes = np.where(codes == UNEXPLAINED, by_pair[hits.source_at], codes)
         codes = self._filter.allowed(sink, hits, codes)
         is_open = (codes == UNEXPLAINED) & ~sink.masked[sink_at]
-        anchored = _cover(whole[is_open], len(tokens))
-        longest = run_kernels.longest_chain(anchored, self._settings.bridge_tokens)
-        run = Run(
-            source_start=begin + diagonal,
-            sink_start=begin,
-            length=int(equal.sum()),
-            unexplained=int(longest),
+        longest, first, last = run_kernels.longest_chain(
+            _cover(whole[is_open], len(tokens)), self._settings.bridge_tokens
         )
-        keys = sink.keys[sink_at]
-        return run, keys[is_open], equal, self._rarity(sink, at, keys)
+        return _MeasuredRun(
+            Run(
+                source_start=begin + diagonal,
+                sink_start=begin,
+                length=int(equal.sum()),
+                unexplained=int(longest),
+            ),
+            sink.keys[sink_at[is_open]],
+            equal,
+            (begin + int(first), begin + int(last)),
+        )
 
     def _rarity(self, sink: Sink, at: int, keys: Keys) -> float:
         """Share of the shingles that nobody but the source and the sink has ever shown."""
@@ -142,7 +166,7 @@ def _windows(flags: Mask, width: int) -> Mask:
     return (sums[width:] - sums[:-width]) == width  # type: ignore[no-any-return]
 
 
-def _cover(starts: "np.ndarray[tuple[int], np.dtype[np.int64]]", length: int) -> Mask:
+def _cover(starts: NDArray[np.int64], length: int) -> Mask:
     """True for every token that lies in a shingle beginning at one of `starts`."""
     steps = np.zeros(length + SHINGLE_TOKENS + 1, np.int64)
     np.add.at(steps, starts, 1)

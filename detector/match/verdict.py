@@ -11,12 +11,13 @@ class Verdict:
     """One source sequence that some unexplained run of the sink came from.
 
     `source` is its position in the store. `tokens` are the matched tokens of the longest
-    unexplained chain; `keys` the unexplained shingles of all chains; `matched_shingles` the
+    unexplained chain, which spans `chain` (begin, end) in the sink; `keys` the unexplained shingles of all chains; `matched_shingles` the
     distinct sink shingles found in this source; `reasons` the explained ones by reason.
     """
 
     source: int
     tokens: int
+    chain: tuple[int, int]
     runs: tuple[Run, ...]
     keys: Keys
     matched_tokens: int

@@ -1,0 +1,117 @@
+"""From files to hashed sequences: opens every file, picks its reader, merges them by time."""
+
+import heapq
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from detector.config.root import Settings
+from detector.errors import UsageError
+from detector.model import Sequence
+from detector.sketch.token_table import TokenTable
+from ingest.chat_template import ChatTemplate
+from ingest.coverage import Coverage
+from ingest.door import Door
+from ingest.sources.base import RawRequest, Source
+from ingest.sources.detect import HEAD_LINES, LogFormat, detect_format
+from ingest.sources.jsonl import JsonlLog
+from ingest.sources.lines import Lines, open_lines
+from ingest.sources.sglang import SglangLog
+from ingest.sources.vllm import VllmLog
+from ingest.tenancy import Tenancy
+
+OnProgress = Callable[[float, str], None]
+
+PROGRESS_EVERY = 64
+"""Requests between two reports of progress."""
+
+_VLLM_DAY = re.compile(rb"\b(?:DEBUG|INFO|WARNING|ERROR) (\d\d)-(\d\d) \d\d:\d\d:\d\d")
+_SUFFIXES = re.compile(r"(\.(log|txt|json|jsonl|gz|zst|zstd|vllm|sglang|\d+))+$")
+
+
+class Reading:
+    """Reads files in the order of event time; `coverage` tells what they could not show."""
+
+    def __init__(self, settings: Settings, table: TokenTable) -> None:
+        self.coverage = Coverage()
+        self.requests = 0
+        self._settings = settings
+        self._door = Door(
+            table, Tenancy(settings.tenancy), ChatTemplate(settings.template), self.coverage
+        )
+
+    def sequences(
+        self,
+        paths: Iterable[str],
+        *,
+        log_format: str = "auto",
+        engine: str | None = None,
+        kv_pool: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Iterator[Sequence]:
+        """Yield the sequences of all files, merged by the time their requests ended.
+
+        Raises InputError for a file that cannot be read or recognised, UsageError for an unknown
+        format; whatever is wrong with single records is counted in `coverage`.
+        """
+        opened = [open_lines(path, coverage=self.coverage) for path in paths]
+        try:
+            sources = [self._source(lines, log_format, engine) for lines in opened]
+            for request in heapq.merge(*sources, key=_instant):
+                if on_progress is not None and self.requests % PROGRESS_EVERY == 0:
+                    on_progress(_share(opened), "reading")
+                self.requests += 1
+                if kv_pool is not None:
+                    request.kv_pool = request.kv_pool or kv_pool
+                yield from self._door.sequences(request)
+        finally:
+            for lines in opened:
+                lines.close()
+
+    def _source(self, lines: Lines, log_format: str, engine: str | None) -> Source:
+        if log_format not in ("auto", *LogFormat):
+            known = ", ".join(("auto", *LogFormat))
+            raise UsageError(f"unknown format {log_format!r}", hint=f"one of {known}")
+        if log_format == "auto":
+            log_format = detect_format(lines.head(HEAD_LINES), where=lines.name)
+        if log_format == LogFormat.JSONL:
+            fields = self._settings.sources.jsonl
+            return JsonlLog(lines, engine=engine, coverage=self.coverage, fields=fields)
+        name = engine or engine_name(lines.name)
+        if log_format == LogFormat.SGLANG:
+            return SglangLog(lines, engine=name, coverage=self.coverage)
+        return VllmLog(lines, engine=name, coverage=self.coverage, year=_year(lines))
+
+
+def engine_name(path: str) -> str:
+    """Return the engine that a log file is of: its name without rotation and format suffixes."""
+    return "stdin" if path == "-" else _SUFFIXES.sub("", Path(path).name) or Path(path).name
+
+
+def _instant(request: RawRequest) -> int:
+    return request.started_at_ms if request.ended_at_ms is None else request.ended_at_ms
+
+
+def _share(opened: list[Lines]) -> float:
+    total = sum(lines.total_bytes or 0 for lines in opened)
+    return min(sum(lines.bytes_read for lines in opened) / total, 1.0) if total else 0.0
+
+
+def _year(lines: Lines) -> int:
+    """Return the year of a vLLM text log's first line, which names none.
+
+    The last write tells the year of the last line; a first line that would lie after it is of the
+    year before.
+    """
+    written = datetime.now(UTC)
+    if lines.name != "-":
+        written = datetime.fromtimestamp(Path(lines.name).stat().st_mtime, UTC)
+    limit = written + timedelta(days=1)
+    for line in lines.head(HEAD_LINES):
+        seen = _VLLM_DAY.search(line[:512])
+        if seen is not None:
+            month_and_day = (int(seen[1]), int(seen[2]))
+            late = month_and_day > (limit.month, limit.day) and limit.year == written.year
+            return written.year - 1 if late else written.year
+    return written.year

@@ -1,0 +1,134 @@
+"""Composition of the embedded pipeline: files in, findings out, no broker and no database."""
+
+import time
+from collections.abc import Iterable, Sequence as Items
+from dataclasses import dataclass
+
+from detector.config.root import Settings
+from detector.errors import UsageError
+from detector.finding import Finding
+from detector.index.window import Sequencer
+from detector.model import Sequence
+from detector.reading import OnProgress, Reading
+from detector.settings import DetectionSettings, WindowSettings
+from detector.sketch.token_table import TokenTable
+from ingest.allow_list import load_allow_lists
+from ingest.coverage import Coverage
+from ingest.key_file import ephemeral_secret, load_secret
+
+try:
+    from detector.pipeline import Detector
+except ModuleNotFoundError as error:  # pragma: no cover - depends on what is installed
+    if error.name not in ("numba", "llvmlite"):
+        raise
+    raise UsageError(
+        "searching for bleeds needs the compiled kernels",
+        hint="install them with: pip install 'bleedwatch[worker]'",
+    ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayReport:
+    """What a replay found and read. Findings are in the order of observation."""
+
+    findings: list[Finding]
+    coverage: Coverage
+    requests: int
+    responses: int
+    tokens: int
+    cpu_seconds: float
+    learning: bool
+    late: int
+    clock_jumps: int
+    evicted_sequences: int
+    explained: dict[str, int]
+
+
+def replay(
+    paths: Items[str],
+    settings: Settings,
+    *,
+    format: str = "auto",  # noqa: A002 - the name of the flag
+    engine: str | None = None,
+    kv_pool: str | None = None,
+    history: Items[str] = (),
+    on_progress: OnProgress | None = None,
+) -> ReplayReport:
+    """Search files for bleeds, after learning what is common from `history`.
+
+    Raises InputError when a file cannot be read or holds no request at all, UsageError,
+    KeyFileError. `cpu_seconds` covers the replay without the learning.
+    """
+    table = deployment_table(settings)
+    detector = new_detector(settings.detection, table)
+    past = Reading(settings, table)
+    for sequence in past.sequences(history, log_format=format, on_progress=on_progress):
+        detector.warm(sequence)
+    reading = Reading(settings, table)
+    began = time.process_time()
+    sequences = reading.sequences(
+        paths, log_format=format, engine=engine, kv_pool=kv_pool, on_progress=on_progress
+    )
+    return run(detector, sequences, reading, settings.detection.window, began=began)
+
+
+def run(
+    detector: Detector,
+    sequences: Iterable[Sequence],
+    reading: Reading,
+    window: WindowSettings,
+    *,
+    began: float,
+) -> ReplayReport:
+    """Feed sequences through the ordering and the detector; `began` is a process time."""
+    sequencer = Sequencer(hold_ms=replay_hold_ms(window))
+    findings = surest(detect(detector, sequencer, sequences))
+    return ReplayReport(
+        findings=sorted(findings, key=lambda one: (one.observed_at_ms, one.id)),
+        coverage=reading.coverage,
+        requests=reading.requests,
+        responses=detector.stats.responses,
+        tokens=detector.stats.tokens,
+        cpu_seconds=time.process_time() - began,
+        learning=detector.learning,
+        late=sequencer.late,
+        clock_jumps=sequencer.clock_jumps,
+        evicted_sequences=detector.evicted_sequences,
+        explained=dict(detector.explained),
+    )
+
+
+def detect(
+    detector: Detector, sequencer: Sequencer, sequences: Iterable[Sequence]
+) -> Iterable[Finding]:
+    """Yield findings as the ordering releases the sequences they rest on."""
+    for sequence in sequences:
+        for ready in sequencer.push(sequence):
+            yield from detector.observe(ready, now_ms=sequencer.newest_ms)
+    for ready in sequencer.drain():
+        yield from detector.observe(ready, now_ms=sequencer.newest_ms)
+
+
+def surest(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the last version of each finding: a repeated id rests on more tokens than before."""
+    return list({finding.id: finding for finding in findings}.values())
+
+
+def replay_hold_ms(window: WindowSettings) -> int:
+    """Return how long a replay holds records back: nothing waits for it, so it orders exactly.
+
+    Logs are ordered by start or by end; the two differ by up to the longest response.
+    """
+    return window.grace_ms + window.longest_response_ms
+
+
+def new_detector(settings: DetectionSettings, table: TokenTable) -> Detector:
+    """Build a detector with the allow-lists that the settings name."""
+    return Detector(settings, allowed=load_allow_lists(settings.filter.allow_lists, table))
+
+
+def deployment_table(settings: Settings) -> TokenTable:
+    """Return the token table of the configured secret; without one, of a secret for this run only."""
+    secret = ephemeral_secret() if settings.key_file is None else load_secret(settings.key_file)
+    keys = secret.keys()
+    return TokenTable(keys.hash_key, key_id=keys.key_id)
