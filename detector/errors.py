@@ -5,6 +5,8 @@ BleedwatchError
 ├── SettingsError         a setting that is unknown, of the wrong type or out of bounds
 ├── KeyFileError          the secret is missing, unreadable, too short or too open
 ├── InputError            a file or stream that cannot be read at all
+├── SketchError           sketches that were made differently and cannot be compared
+├── DeviceMemoryError     a batch that did not fit on the accelerator: it is redone on the CPU
 └── RecordError           one record that fails a bound: counted and skipped, never fatal
 """
 
@@ -41,6 +43,14 @@ class KeyFileError(BleedwatchError):
 
 class InputError(BleedwatchError):
     """A file or stream cannot be opened, decoded or recognised as a whole."""
+
+
+class SketchError(BleedwatchError):
+    """Two sketches were made under different headers: comparing them would say nothing."""
+
+
+class DeviceMemoryError(BleedwatchError):
+    """The accelerator had no memory for a batch. Nothing of the batch was used."""
 
 
 class RecordError(BleedwatchError):

@@ -12,6 +12,7 @@ _M1 = np.uint64(MIX_1)
 _M2 = np.uint64(MIX_2)
 _S = np.uint64(33)
 _K = SHINGLE_TOKENS
+_BLOCK = 512  # 8 KiB of intermediate values: stays in the L1 cache
 
 
 @njit(nogil=True, cache=True)
@@ -23,31 +24,62 @@ def shingles(tokens, min_distinct):  # type: ignore[no-untyped-def]
     masked = np.zeros(count, np.bool_)
     if count == 0:
         return keys, masked
-    p2 = np.empty(total - 1, np.uint64)
-    for i in range(total - 1):
-        p2[i] = np.uint64(tokens[i]) * _B1 + np.uint64(tokens[i + 1])
-    p4 = np.empty(total - 3, np.uint64)
-    for i in range(total - 3):
-        p4[i] = p2[i] * _B2 + p2[i + 2]
+    fill_keys(tokens, total, keys)
+    repeats = np.empty(total, np.uint8)
+    count_repeats(tokens, total, repeats)
     for i in range(count):
-        value = (p4[i] * _B4 + p4[i + 4]) * _B2 + p2[i + 8]
-        value = (value ^ (value >> _S)) * _M1
-        value = (value ^ (value >> _S)) * _M2
-        keys[i] = np.int64(value ^ (value >> _S))
-    _mask_repetitive(tokens, min_distinct, masked)
+        # what repeats nothing is distinct; only where that does not suffice, compare
+        if repeats[i] > _K - min_distinct:
+            masked[i] = is_repetitive(tokens, i, min_distinct)
     return keys, masked
 
 
 @njit(nogil=True, cache=True)
-def _mask_repetitive(tokens, min_distinct, masked):  # type: ignore[no-untyped-def]
-    total = len(tokens)
-    distance = np.full(total, _K, np.int8)
-    for lag in range(_K - 1, 0, -1):
-        for i in range(lag, total):
-            if tokens[i] == tokens[i - lag]:
-                distance[i] = lag
-    for i in range(len(masked)):
-        distinct = 0
-        for offset in range(_K):
-            distinct += distance[i + offset] > offset
-        masked[i] = distinct < min_distinct
+def fill_keys(tokens, total, keys):  # type: ignore[no-untyped-def]
+    """Write the key of every shingle of tokens[:total], at least 10, to the start of `keys`."""
+    pairs = np.empty(_BLOCK + 8, np.uint64)
+    fours = np.empty(_BLOCK + 4, np.uint64)
+    for begin in range(0, total - _K + 1, _BLOCK):
+        count = min(_BLOCK, total - _K + 1 - begin)
+        for i in range(count + 8):
+            pairs[i] = np.uint64(tokens[begin + i]) * _B1 + np.uint64(tokens[begin + i + 1])
+        for i in range(count + 4):
+            fours[i] = pairs[i] * _B2 + pairs[i + 2]
+        for i in range(count):
+            value = (fours[i] * _B4 + fours[i + 4]) * _B2 + pairs[i + 8]
+            value = (value ^ (value >> _S)) * _M1
+            value = (value ^ (value >> _S)) * _M2
+            keys[begin + i] = np.int64(value ^ (value >> _S))
+
+
+@njit(nogil=True, cache=True)
+def count_repeats(hashes, total, repeats):  # type: ignore[no-untyped-def]
+    """Set repeats[i] to how many of the 10 hashes from i on equal one of the 9 before themselves.
+
+    Slices, one lag at a time: in this form the comparison vectorises wherever it is inlined.
+    """
+    for i in range(total):
+        repeats[i] = 0
+    for lag in range(1, _K):
+        later = hashes[lag:total]
+        earlier = hashes[: total - lag]
+        marks = repeats[lag:total]
+        for i in range(len(later)):
+            marks[i] |= later[i] == earlier[i]
+    for i in range(total - _K + 1):
+        count = np.uint8(0)
+        for j in range(_K):
+            count = np.uint8(count + repeats[i + j])
+        repeats[i] = count
+
+
+@njit(nogil=True, cache=True)
+def is_repetitive(hashes, at, min_distinct):  # type: ignore[no-untyped-def]
+    """True when fewer than `min_distinct` of the 10 hashes from `at` on are distinct."""
+    distinct = _K
+    for i in range(at + 1, at + _K):
+        for j in range(at, i):
+            if hashes[i] == hashes[j]:
+                distinct -= 1
+                break
+    return distinct < min_distinct

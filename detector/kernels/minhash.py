@@ -1,0 +1,72 @@
+"""MinHash sketches in bulk (numba, bit-identical to `detector/sketch/minhash.py`).
+
+Permutations run in the outer loop over a block of one set's hashes that stays in the L1 cache: the
+inner loop is then a chain of multiply, add and minimum on neighbouring values, which vectorises
+(measured 11x faster than permutations inside).
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from detector.sketch.batch import Offsets
+from detector.sketch.header import SketchHeader
+from detector.sketch.minhash import EMPTY_VALUE, FMIX_1, FMIX_2, Signatures, permutations
+from detector.sketch.shingle import Keys, Mask
+
+BLOCK = 2048
+"""Hashes per block: 8 KiB of a 32 KiB L1 cache."""
+
+_EMPTY = np.uint32(EMPTY_VALUE)
+_M1 = np.uint32(FMIX_1)
+_M2 = np.uint32(FMIX_2)
+_S16 = np.uint32(16)
+_S13 = np.uint32(13)
+
+
+def signatures(
+    keys: Keys, offsets: Offsets, header: SketchHeader, *, masked: Mask | None = None
+) -> Signatures:
+    """Return one sketch per set, shape (sets, num_perm); set i is keys[offsets[i]:offsets[i+1]].
+
+    Masked keys are left out.
+    """
+    a, b = permutations(header)
+    left_out = np.empty(0, np.bool_) if masked is None else masked
+    values: Signatures = _signatures(keys, left_out, offsets, a, b)
+    return values
+
+
+@njit(nogil=True, cache=True)
+def _signatures(keys, masked, offsets, a, b):  # type: ignore[no-untyped-def]
+    sets = len(offsets) - 1
+    values = np.full((sets, len(a)), _EMPTY, np.uint32)
+    block = np.empty(BLOCK, np.uint32)
+    every = len(masked) == 0
+    for at in range(sets):
+        following = offsets[at]
+        while following < offsets[at + 1]:
+            filled = 0
+            while following < offsets[at + 1] and filled < BLOCK:
+                if every or not masked[following]:
+                    block[filled] = np.uint32(keys[following])
+                    filled += 1
+                following += 1
+            _lower(values[at], block[:filled], a, b)
+    return values
+
+
+@njit(nogil=True, cache=True)
+def _lower(values, block, a, b):  # type: ignore[no-untyped-def]
+    for i in range(len(block)):
+        h = block[i]
+        h = np.uint32((h ^ (h >> _S16)) * _M1)
+        h = np.uint32((h ^ (h >> _S13)) * _M2)
+        block[i] = h ^ (h >> _S16)
+    for p in range(len(a)):
+        factor = a[p]
+        summand = b[p]
+        least = values[p]
+        for i in range(len(block)):
+            least = min(least, np.uint32(factor * block[i] + summand))
+        values[p] = least

@@ -1,0 +1,55 @@
+"""Many sequences as one flat array with offsets, and the fingerprints picked from them."""
+
+from collections.abc import Sequence as Many
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detector.model import Hashes
+from detector.sketch.shingle import Keys
+
+Offsets = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBatch:
+    """Sequence i is tokens[offsets[i]:offsets[i+1]].
+
+    `tokens` are uint32 token hashes; with a `table` they are token ids, and table[id] is the hash
+    of an id. Every id must lie inside the table (`TokenTable` proves it); nothing checks it here.
+    """
+
+    tokens: NDArray[np.uint32]
+    offsets: Offsets
+    table: Hashes | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprints:
+    """The picked shingles of sequence i are elements offsets[i] up to offsets[i+1].
+
+    `keys` are shingle keys, `positions` the offset of each in the tokens of its sequence,
+    ascending.
+    """
+
+    keys: Keys
+    positions: NDArray[np.int32]
+    offsets: Offsets
+
+
+def flatten(sequences: Many[NDArray[np.uint32]], table: Hashes | None = None) -> TokenBatch:
+    """Lay sequences end to end."""
+    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
+    tokens = np.concatenate(sequences) if len(sequences) else np.empty(0, np.uint32)
+    return TokenBatch(tokens, offsets_of(lengths), table)
+
+
+def offsets_of(lengths: NDArray[np.int64]) -> Offsets:
+    """Return where each of the lengths begins, and where the last one ends."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
