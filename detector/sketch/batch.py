@@ -1,5 +1,6 @@
 """Many sequences as one flat array with offsets, and the fingerprints picked from them."""
 
+from collections.abc import Iterator
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
 
@@ -53,3 +54,28 @@ def offsets_of(lengths: NDArray[np.int64]) -> Offsets:
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def chunks(offsets: Offsets, tokens: int) -> Iterator[Offsets]:
+    """Cut into pieces of whole sequences, of at most `tokens` tokens or one sequence each.
+
+    Yields the offsets of each piece, from the start of its first sequence to the end of its last.
+    """
+    begin, total = 0, len(offsets) - 1
+    while begin < total:
+        end = int(np.searchsorted(offsets, offsets[begin] + tokens, side="right")) - 1
+        end = min(max(end, begin + 1), total)
+        yield offsets[begin : end + 1]
+        begin = end
+
+
+def joined(parts: Many[Fingerprints]) -> Fingerprints:
+    """Lay the fingerprints of consecutive pieces of a batch end to end."""
+    if not parts:
+        return Fingerprints(np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64))
+    counts = np.concatenate([np.diff(part.offsets) for part in parts])
+    return Fingerprints(
+        np.concatenate([part.keys for part in parts]),
+        np.concatenate([part.positions for part in parts]),
+        offsets_of(counts),
+    )

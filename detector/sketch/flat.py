@@ -4,12 +4,10 @@ The torch path takes the same steps. Keys are computed over the flat array; thos
 sequences are never picked.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
-from detector.sketch.batch import Fingerprints, TokenBatch, offsets_of
+from detector.sketch.batch import Fingerprints, TokenBatch, chunks, joined, offsets_of
 from detector.sketch.shingle import SHINGLE_TOKENS, Keys, low_complexity, shingle_keys
 
 CHUNK_TOKENS = 32_768
@@ -26,30 +24,12 @@ def fingerprints(batch: TokenBatch, *, window: int, min_distinct: int) -> Finger
 
     A window of 1 keeps every shingle.
     """
-    keys, positions, counts = [], [], []
-    for begin, end in _chunks(batch.offsets):
-        starts = batch.offsets[begin : end + 1]
+    parts = []
+    for starts in chunks(batch.offsets, CHUNK_TOKENS):
         tokens = batch.tokens[starts[0] : starts[-1]]
         hashes = tokens if batch.table is None else batch.table[tokens]
-        found = _chunk(hashes, starts - starts[0], window, min_distinct)
-        keys.append(found.keys)
-        positions.append(found.positions)
-        counts.append(np.diff(found.offsets))
-    if not keys:
-        return Fingerprints(np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64))
-    return Fingerprints(
-        np.concatenate(keys), np.concatenate(positions), offsets_of(np.concatenate(counts))
-    )
-
-
-def _chunks(offsets: _Positions) -> Iterator[tuple[int, int]]:
-    """Yield (first, behind last) of sequences that make up about CHUNK_TOKENS each."""
-    begin, total = 0, len(offsets) - 1
-    while begin < total:
-        end = int(np.searchsorted(offsets, offsets[begin] + CHUNK_TOKENS, side="right")) - 1
-        end = min(max(end, begin + 1), total)
-        yield begin, end
-        begin = end
+        parts.append(_chunk(hashes, starts - starts[0], window, min_distinct))
+    return joined(parts)
 
 
 def _chunk(

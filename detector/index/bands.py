@@ -1,0 +1,144 @@
+"""LSH over the window: which live documents have a sketch that shares a band with this one."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detector.errors import UsageError
+from detector.kernels import bands as kernel
+from detector.kernels.postings import PADDING_ROWS
+from detector.sketch.header import SketchHeader
+from detector.sketch.lsh import BandShape
+from detector.sketch.minhash import Sketches
+
+LOAD_LIMIT = 0.6
+"""Used share of the table at most. With 16 bytes a row a band key takes 27 bytes when full."""
+
+_FIRST_DOCUMENTS = 256
+
+Numbers = NDArray[np.int64]
+
+
+class Similar(NamedTuple):
+    """Candidates, ascending, and the Jaccard similarity that the sketches estimate for each."""
+
+    numbers: Numbers
+    similarity: NDArray[np.float64]
+
+
+class BandIndex:
+    """Sketches of the window with their event time, numbered 0, 1, 2 ... in order of insertion.
+
+    Candidates are exactly those of datasketch's MinHashLSH with the same shape over the live
+    documents. `capped` counts queries that stopped at `most_candidates`.
+    """
+
+    def __init__(
+        self, header: SketchHeader, shape: BandShape, *, most_candidates: int = 1 << 20
+    ) -> None:
+        if shape.bands * shape.rows > header.num_perm:
+            raise UsageError(
+                f"{shape.bands} bands of {shape.rows} rows need more than {header.num_perm} values"
+            )
+        self._header = header
+        self._shape = shape
+        self._most = most_candidates
+        self._oldest = 0
+        self._next = 0
+        self._since_ms = np.iinfo(np.int64).min
+        self._rows = 0
+        self._make_table(_FIRST_DOCUMENTS * shape.bands)
+        self._make_slots(_FIRST_DOCUMENTS)
+        self.capped = 0
+
+    def __len__(self) -> int:
+        return self._next - self._oldest
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table, the chains and the sketches."""
+        arrays = (self._table, self._links, self._times, self._values, self._seen, self._found)
+        return sum(array.nbytes for array in arrays)
+
+    def insert(self, sketches: Sketches, times_ms: NDArray[np.int64]) -> int:
+        """Add sketches with the event time of each; return the number of the first.
+
+        Raises SketchError for sketches of another header.
+        """
+        self._header.require_same(sketches.header)
+        first = self._next
+        self._make_room(len(sketches.values))
+        slots = np.arange(first, first + len(sketches.values)) % len(self._times)
+        self._times[slots] = times_ms
+        self._values[slots] = sketches.values
+        keys = kernel.band_keys(sketches.values, self._shape.bands, self._shape.rows)
+        self._rows += kernel.insert(
+            self._table, self._homes, self._links, keys, first, self._oldest
+        )
+        self._next += len(keys)
+        return first
+
+    def candidates(self, sketch: Sketches) -> Numbers:
+        """Return the numbers of live documents that share a band with one sketch, ascending.
+
+        Raises SketchError for a sketch of another header.
+        """
+        self._header.require_same(sketch.header)
+        keys = kernel.band_keys(sketch.values[:1], self._shape.bands, self._shape.rows)
+        written = kernel.query(
+            self._table, self._homes, self._links, self._times, keys[0],
+            self._oldest, self._since_ms, self._most, self._seen, self._found,
+        )  # fmt: skip
+        self.capped += written < 0
+        return np.sort(self._found[: abs(written)])
+
+    def similar(self, sketch: Sketches, *, at_least: float) -> Similar:
+        """Return the candidates whose estimated Jaccard similarity is at least that."""
+        numbers = self.candidates(sketch)
+        values = self._values[numbers % len(self._times)]
+        similarity = np.mean(values == sketch.values[0], axis=1)
+        near = similarity >= at_least
+        return Similar(numbers[near], similarity[near])
+
+    def expire(self, before_ms: int) -> None:
+        """Forget the documents older than an instant of event time, which only moves on.
+
+        Memory of a document comes free once all before it are forgotten too.
+        """
+        self._since_ms = before_ms
+        while self._oldest < self._next and self._time(self._oldest) < before_ms:
+            self._oldest += 1
+
+    def _time(self, number: int) -> int:
+        return int(self._times[number % len(self._times)])
+
+    def _make_room(self, documents: int) -> None:
+        if len(self) + documents > len(self._times):
+            self._grow_slots(documents)
+        keys = documents * self._shape.bands
+        if self._rows + keys > self._homes * LOAD_LIMIT:
+            old = self._table
+            live = len(self) * self._shape.bands
+            self._make_table(2 * (live + keys))
+            self._rows = int(kernel.rebuild(old, self._table, self._homes, self._oldest))
+
+    def _make_table(self, keys: int) -> None:
+        self._homes = int(keys / LOAD_LIMIT) + 1
+        self._table = np.zeros((self._homes + PADDING_ROWS, 2), np.int64)
+
+    def _make_slots(self, documents: int) -> None:
+        self._links = np.full((documents, self._shape.bands), -1, np.int64)
+        self._times = np.zeros(documents, np.int64)
+        self._values = np.zeros((documents, self._header.num_perm), np.uint32)
+        self._seen = np.zeros(documents + 1, np.int64)
+        self._found = np.zeros(documents, np.int64)
+
+    def _grow_slots(self, documents: int) -> None:
+        live = np.arange(self._oldest, self._next)
+        old = (self._links, self._times, self._values)
+        at = live % len(self._times)
+        self._make_slots(2 * (len(self) + documents))
+        now = live % len(self._times)
+        for new, before in zip((self._links, self._times, self._values), old, strict=True):
+            new[now] = before[at]

@@ -1,0 +1,97 @@
+"""Winnowing and the low-complexity mask on a device, in the steps of `detector/sketch/flat.py`."""
+
+from collections.abc import Callable
+
+import torch
+
+from detector.sketch.flat import LEAST
+from detector.sketch.shingle import SHINGLE_TOKENS
+
+Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def repetitive(hashes: torch.Tensor, picks: torch.Tensor, min_distinct: int) -> torch.Tensor:
+    """True for each pick whose 10 hashes have fewer than `min_distinct` distinct ones.
+
+    `hashes` have shape (n,), `picks` are positions of shingles; only the picks are looked at.
+    """
+    offsets = torch.arange(SHINGLE_TOKENS, device=hashes.device)
+    shingle = hashes[picks + offsets[:, None]]
+    new = torch.ones_like(shingle, dtype=torch.bool)
+    for lag in range(1, SHINGLE_TOKENS):
+        new[lag:].logical_and_(shingle[lag:] != shingle[:-lag])
+    return new.sum(dim=0) < min_distinct
+
+
+def flat_winnow(
+    keys: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, window: int
+) -> torch.Tensor:
+    """Return the positions in `keys` that `winnow` picks in each range starts[i]..ends[i].
+
+    The ranges are disjoint and ascending; keys between them are ignored.
+    """
+    if len(keys) < window:
+        return _short(keys, starts, ends, window)
+    place = _places(len(keys), starts)
+    behind = ends[place]
+    minima = _sliding(keys, window, torch.minimum)
+    at = torch.arange(len(keys), device=keys.device)
+    first = starts[place]
+    whole = (at >= first) & (at < behind) & (behind - first >= window)
+    inside = whole[: len(minima)] & (at[: len(minima)] + window <= behind[: len(minima)])
+    minima = torch.where(inside, minima, LEAST)
+    padded = torch.nn.functional.pad(minima, (window - 1, window - 1), value=LEAST)
+    candidates = whole.logical_and_(_sliding(padded, window, torch.maximum) == keys)
+    picks = candidates.nonzero().squeeze(1)
+    picks = _without_left_of_tie(keys, minima, picks, first, window)
+    short = _short(keys, starts, ends, window)
+    return torch.cat([picks, short]).sort().values if len(short) else picks
+
+
+def _places(count: int, starts: torch.Tensor) -> torch.Tensor:
+    """Return which range each position belongs to: the last one that starts at or before it."""
+    marks = torch.zeros(count + 1, dtype=torch.int32, device=starts.device)
+    marks.scatter_add_(0, starts.clamp(max=count), torch.ones_like(starts, dtype=torch.int32))
+    return marks[:count].cumsum(0, dtype=torch.int64).sub_(1).clamp_(min=0)
+
+
+def _without_left_of_tie(
+    keys: torch.Tensor, minima: torch.Tensor, picks: torch.Tensor, first: torch.Tensor, window: int
+) -> torch.Tensor:
+    left, right = picks[:-1], picks[1:]
+    key = keys[left]
+    tied = (keys[right] == key) & (right - left < window) & (left >= first[right])
+    begins = right - window
+    kept = (begins >= first[right]) & (minima[begins.clamp(min=0)] == key)
+    stays = torch.nn.functional.pad(~tied | kept, (0, 1), value=True)
+    return picks[stays[: len(picks)]]
+
+
+def _short(
+    keys: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, window: int
+) -> torch.Tensor:
+    """Return the rightmost minimum of each range that holds fewer keys than one window."""
+    counts = ends - starts
+    short = (counts > 0) & (counts < window)
+    starts, counts = starts[short], counts[short]
+    total = int(counts.sum())
+    if not total:
+        return starts[:0]
+    place = torch.repeat_interleave(
+        torch.arange(len(starts), device=keys.device), counts, output_size=total
+    )
+    begins = counts.cumsum(0) - counts
+    at = torch.arange(total, device=keys.device) + (starts - begins)[place]
+    least = torch.full_like(starts, -1 - LEAST).scatter_reduce_(0, place, keys[at], "amin")
+    rightmost = torch.where(keys[at] == least[place], at, -1)
+    return torch.full_like(starts, -1).scatter_reduce_(0, place, rightmost, "amax")
+
+
+def _sliding(values: torch.Tensor, window: int, step: Step) -> torch.Tensor:
+    """Return the minimum or maximum of every `window` neighbours, by doubling."""
+    width = 1
+    while width < window:
+        shift = min(width, window - width)
+        values = step(values[: len(values) - shift], values[shift:])
+        width += shift
+    return values
