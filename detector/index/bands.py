@@ -136,9 +136,10 @@ class BandIndex:
 
     def _grow_slots(self, documents: int) -> None:
         live = np.arange(self._oldest, self._next)
-        old = (self._links, self._times, self._values)
-        at = live % len(self._times)
+        links, times, values = self._links, self._times, self._values
+        before = live % len(times)
         self._make_slots(2 * (len(self) + documents))
-        now = live % len(self._times)
-        for new, before in zip((self._links, self._times, self._values), old, strict=True):
-            new[now] = before[at]
+        after = live % len(self._times)
+        self._links[after] = links[before]
+        self._times[after] = times[before]
+        self._values[after] = values[before]

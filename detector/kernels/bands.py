@@ -9,11 +9,12 @@ import numpy as np
 from numba import njit
 
 from detector.kernels.postings import home_row
+from detector.sketch.shingle import MIX_1, MIX_2
 
-_M1 = np.uint64(0xFF51AFD7ED558CCD)
-_M2 = np.uint64(0xC4CEB9FE1A85EC53)
+_M1 = np.uint64(MIX_1)
+_M2 = np.uint64(MIX_2)
 _S = np.uint64(33)
-_STEP = np.uint64(0x9E3779B97F4A7C15)
+_STEP = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: band numbers lie far apart
 
 
 @njit(nogil=True, cache=True)

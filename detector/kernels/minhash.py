@@ -7,7 +7,6 @@ inner loop is then a chain of multiply, add and minimum on neighbouring values, 
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from detector.sketch.batch import Offsets
 from detector.sketch.header import SketchHeader

@@ -75,7 +75,7 @@ def count_repeats(hashes, total, repeats):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def is_repetitive(hashes, at, min_distinct):  # type: ignore[no-untyped-def]
-    """True when fewer than `min_distinct` of the 10 hashes from `at` on are distinct."""
+    """Tell whether fewer than `min_distinct` of the 10 hashes from `at` on are distinct."""
     distinct = _K
     for i in range(at + 1, at + _K):
         for j in range(at, i):

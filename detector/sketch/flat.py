@@ -11,7 +11,7 @@ from detector.sketch.batch import Fingerprints, TokenBatch, chunks, joined, offs
 from detector.sketch.shingle import SHINGLE_TOKENS, Keys, low_complexity, shingle_keys
 
 CHUNK_TOKENS = 32_768
-"""Tokens worked on at a time, in whole sequences: what the steps hold then stays in the L2 cache."""
+"""Tokens worked on at a time, in whole sequences: what the steps hold stays in the L2 cache."""
 
 LEAST = np.iinfo(np.int64).min
 """Stands for a window that does not lie in one sequence: no window is smaller."""

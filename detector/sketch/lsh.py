@@ -44,9 +44,11 @@ def best_shape(threshold: float, num_perm: int, *, false_positive_weight: float 
     least, best = float("inf"), BandShape(1, 1)
     for bands in range(1, num_perm + 1):
         for rows in range(1, num_perm // bands + 1):
-            false_positives = weights @ _candidates(below, bands, rows) * threshold / 2
-            misses = weights @ (1 - _candidates(above, bands, rows)) * (1 - threshold) / 2
-            error = false_positives * false_positive_weight + misses * (1 - false_positive_weight)
+            false_positives = np.dot(weights, _candidates(below, bands, rows)) * threshold / 2
+            misses = np.dot(weights, 1 - _candidates(above, bands, rows)) * (1 - threshold) / 2
+            error = float(
+                false_positives * false_positive_weight + misses * (1 - false_positive_weight)
+            )
             if error < least:
                 least, best = error, BandShape(bands, rows)
     return best

@@ -61,7 +61,8 @@ def signatures(keys: Keys, offsets: Offsets, header: SketchHeader) -> Signatures
     """Return one sketch per set, shape (sets, num_perm); set i is keys[offsets[i]:offsets[i+1]]."""
     a, b = permutations(header)
     values = np.full((len(offsets) - 1, header.num_perm), EMPTY_VALUE, np.uint32)
-    for at, (begin, end) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
+    for at in range(len(values)):
+        begin, end = offsets[at], offsets[at + 1]
         if begin < end:
             mixed = premix(shingle_hashes(keys[begin:end]))
             values[at] = (mixed[:, None] * a + b).min(axis=0)

@@ -42,4 +42,3 @@ def fingerprints(
     behind = torch.searchsorted(picks, offsets)
     sequence = torch.searchsorted(offsets, picks, right=True) - 1
     return DeviceFingerprints(keys[picks], picks - offsets[sequence], behind)
-

@@ -63,20 +63,16 @@ class WindowRuns:
         return Matches(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 
     def _merged(self, first: _Run, second: _Run) -> _Run:
-        columns = [
-            torch.cat([first.keys, second.keys]),
-            torch.cat([first.entries, second.entries]),
-            torch.cat([first.times, second.times]),
-        ]
+        keys = torch.cat([first.keys, second.keys])
+        entries = torch.cat([first.entries, second.entries])
+        times = torch.cat([first.times, second.times])
         if self._since_ms is not None:
-            live = columns[2] >= self._since_ms
-            columns = [column[live] for column in columns]
-        return _sorted(*columns, newest_ms=max(first.newest_ms, second.newest_ms))
+            live = times >= self._since_ms
+            keys, entries, times = keys[live], entries[live], times[live]
+        return _sorted(keys, entries, times, max(first.newest_ms, second.newest_ms))
 
 
-def _sorted(
-    keys: torch.Tensor, entries: torch.Tensor, times: torch.Tensor, newest_ms: int
-) -> _Run:
+def _sorted(keys: torch.Tensor, entries: torch.Tensor, times: torch.Tensor, newest_ms: int) -> _Run:
     keys, order = keys.sort(stable=True)
     return _Run(keys, entries[order], times[order], newest_ms)
 

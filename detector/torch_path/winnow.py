@@ -11,7 +11,7 @@ Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def repetitive(hashes: torch.Tensor, picks: torch.Tensor, min_distinct: int) -> torch.Tensor:
-    """True for each pick whose 10 hashes have fewer than `min_distinct` distinct ones.
+    """Tell which picks have a shingle with fewer than `min_distinct` distinct ones.
 
     `hashes` have shape (n,), `picks` are positions of shingles; only the picks are looked at.
     """
