@@ -15,7 +15,7 @@ _K = SHINGLE_TOKENS
 
 
 @njit(nogil=True, cache=True)
-def shingles(tokens, min_distinct):  # type: ignore[no-untyped-def]
+def shingles(tokens, min_distinct):
     """Return (keys int64, masked bool), both of shape (max(n - 9, 0),), for uint32 tokens (n,)."""
     total = len(tokens)
     count = max(total - _K + 1, 0)
@@ -39,7 +39,7 @@ def shingles(tokens, min_distinct):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _mask_repetitive(tokens, min_distinct, masked):  # type: ignore[no-untyped-def]
+def _mask_repetitive(tokens, min_distinct, masked):
     total = len(tokens)
     distance = np.full(total, _K, np.int8)
     for lag in range(_K - 1, 0, -1):
