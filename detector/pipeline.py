@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detector.finding import Finding
 from detector.index.density import PoolDensity
@@ -27,6 +28,8 @@ from detector.sketch.winnow import winnow
 TAINT_MEMORY_BYTES = 64 * 1024 * 1024
 """Tainted shingles are few: findings times run length; 64 MiB hold two million of them."""
 
+
+_NEVER_PICKED = np.int64(2**63 - 1)
 
 _FORGET_AT_LEAST = 256
 """Expired sequences below which forgetting them is not worth a sweep of the index."""
@@ -120,7 +123,9 @@ class Detector:
         keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
         use = ~masked
         if self._settings.index.sampling == "winnow":
-            use &= winnow(keys, self._settings.index.winnow_window)
+            # a pick on a masked shingle would be lost, and the guarantee with it: those sort last
+            ranked = np.where(masked, _NEVER_PICKED, keys)
+            use &= winnow(ranked, self._settings.index.winnow_window)
         expired = self._make_room(len(keys))
         party = self._party(sequence)
         at = self._store.add(sequence, party)
@@ -231,7 +236,7 @@ class Detector:
             self.stats.responses += 1
             self.stats.response_shingles += len(sink.keys)
             if hits.received.any():
-                self.stats.overlapping_shingles += len(np.unique(hits.at[hits.received]))
+                self.stats.overlapping_shingles += _distinct(hits.at[hits.received])
 
     def _make_room(self, keys: int) -> int:
         """Make room in the index; return how many of the oldest sequences have expired."""
@@ -260,3 +265,8 @@ class Detector:
         else:
             name = f"{sequence.tenant}\0{inner}" if inner else sequence.tenant
         return self._parties.setdefault(name, len(self._parties) + 1)
+
+
+def _distinct(ascending: NDArray[np.int64]) -> int:
+    """Count the distinct values of an array in ascending order."""
+    return int(np.count_nonzero(ascending[1:] != ascending[:-1])) + 1

@@ -10,15 +10,15 @@ from detector.index.sequences import SequenceStore
 from detector.kernels import postings
 from detector.sketch.shingle import Keys, Mask
 
-LOAD_LIMIT = 0.78
-GROWTH = 1.2
-"""At 24 bytes a row: 31 bytes per posting when full, 37 right after growth."""
+LOAD_LIMIT = 0.55
+GROWTH = 1.15
+"""At 16 bytes a row: 29 bytes per posting when full, 33 right after growth."""
 
 _FIRST_HOMES = 1 << 14
 _LEAST_HOMES = 1 << 19
 """The smallest budget still holds the longest sequence part (131,072 tokens) several times."""
 
-_ROW_BYTES = 24
+_ROW_BYTES = 16
 _SWEEP_SHARE = 0.125
 """A sweep reads the whole table, so it waits until an eighth of the sequences has expired; till
 then their rows are used again one by one."""
@@ -48,7 +48,7 @@ class PostingIndex:
         self._store = store
         self._max_homes = max(_LEAST_HOMES, memory_bytes // _ROW_BYTES - postings.PADDING_ROWS)
         self._homes = _FIRST_HOMES
-        self._slots = np.zeros((self._homes + postings.PADDING_ROWS, 3), np.int64)
+        self._slots = np.zeros((self._homes + postings.PADDING_ROWS, 2), np.int64)
         self._salts: dict[str, np.int64] = {}
         self._buffer = np.zeros((4096, 3), np.int64)
         self.rows = 0
@@ -97,13 +97,10 @@ class PostingIndex:
             (found[:, 2] >> 32) == 1,
         )
 
-    def owned(self, pool_keys: Keys, owner: int, *, latest_ms: int) -> Mask:
-        """True for every key that the owner has shown in a sequence started by `latest_ms`."""
-        found = postings.owned(
-            self._slots, self._homes, pool_keys,
-            self._store.owners, owner, self._store.starts, latest_ms,
-        )  # fmt: skip
-        return found  # type: ignore[no-any-return]
+    @property
+    def table(self) -> tuple[NDArray[np.int64], int]:
+        """The rows and the number of homes, as kernels take them."""
+        return self._slots, self._homes
 
     def make_room(self, keys: int, expired: int) -> int:
         """Make room for that many keys; return how many of the oldest sequences must go.
@@ -112,14 +109,16 @@ class PostingIndex:
         budget (`evicted_sequences` counts them: lost recall). The caller drops the same number
         from the store.
         """
-        if self.rows + keys <= self._homes * LOAD_LIMIT:
+        if self.rows + keys <= self._homes * LOAD_LIMIT and not self._is_crowded(0):
             return 0
         dropped = expired if expired >= len(self._store) * _SWEEP_SHARE else 0
         if dropped:
             self._sweep(dropped)
         while self.rows + keys > self._homes * LOAD_LIMIT and self._homes < self._max_homes:
             self._grow(keys)
-        while self.rows + keys > self._homes * LOAD_LIMIT and dropped < len(self._store):
+        while dropped < len(self._store) and (
+            self.rows + keys > self._homes * LOAD_LIMIT or self._is_crowded(dropped)
+        ):
             more = max(1, int((len(self._store) - dropped) * _EVICT_SHARE))
             self._sweep(more)
             dropped += more
@@ -134,6 +133,9 @@ class PostingIndex:
         """Drop the postings of the oldest sequences; the caller drops them from the store."""
         self._sweep(dropped)
 
+    def _is_crowded(self, dropped: int) -> bool:
+        return len(self._store) - dropped >= postings.MAX_SEQUENCES
+
     def _sweep(self, dropped: int) -> None:
         self.rows = int(postings.sweep(self._slots, self._homes, dropped))
 
@@ -141,5 +143,5 @@ class PostingIndex:
         wanted = max(self._homes * GROWTH, (self.rows + keys) / LOAD_LIMIT)
         self._homes = int(min(wanted, self._max_homes)) + 1
         old = self._slots
-        self._slots = np.zeros((self._homes + postings.PADDING_ROWS, 3), np.int64)
+        self._slots = np.zeros((self._homes + postings.PADDING_ROWS, 2), np.int64)
         self.rows -= int(postings.rehash(old, self._slots, self._homes))

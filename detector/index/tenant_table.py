@@ -106,12 +106,15 @@ class TenantTable:
         new = self._new
         tenants.unlearn(new.slots, new.homes, new.shared, keys, party, since_ms // 1000)
 
+    @property
+    def tables(self) -> tuple[Marks, int, Marks, Marks, int, Marks]:
+        """Both generations as kernels take them: rows, homes and shared rows of each."""
+        new, old = self._new, self._old
+        return new.slots, new.homes, new.shared, old.slots, old.homes, old.shared
+
     def lookup(self, keys: Keys) -> Marks:
         """Return the marks of every key, shape (n, 4), packed as the kernel describes."""
-        new, old = self._new, self._old
-        return tenants.lookup(  # type: ignore[no-any-return]
-            new.slots, new.homes, new.shared, old.slots, old.homes, old.shared, keys
-        )
+        return tenants.lookup(*self.tables, keys)  # type: ignore[no-any-return]
 
     def contains(self, keys: Keys) -> Mask:
         """True for every key that some party has shown."""

@@ -18,7 +18,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: band number
 
 
 @njit(nogil=True, cache=True)
-def band_keys(values, bands, rows):  # type: ignore[no-untyped-def]
+def band_keys(values, bands, rows):
     """Return the 64-bit key of every band, shape (sketches, bands), from values (sketches, n).
 
     A chain of MurmurHash3's 64-bit finalizer over the band's number and its values. Two bands that
@@ -37,7 +37,7 @@ def band_keys(values, bands, rows):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def insert(table, homes, links, keys, number, oldest):  # type: ignore[no-untyped-def]
+def insert(table, homes, links, keys, number, oldest):
     """Add documents `number`, `number` + 1 ... with band keys (documents, bands).
 
     A row is (key, newest document + 1); a row whose document is below `oldest` is used again.
@@ -72,7 +72,7 @@ def insert(table, homes, links, keys, number, oldest):  # type: ignore[no-untype
 
 
 @njit(nogil=True, cache=True)
-def query(table, homes, links, times, keys, oldest, since_ms, limit, seen, found):  # type: ignore[no-untyped-def]
+def query(table, homes, links, times, keys, oldest, since_ms, limit, seen, found):
     """Write the distinct live documents that share a band into `found`; return how many.
 
     `seen[slot]` holds the stamp of the last query that met the document, `found` has room for all
@@ -103,7 +103,7 @@ def query(table, homes, links, times, keys, oldest, since_ms, limit, seen, found
 
 
 @njit(nogil=True, cache=True)
-def rebuild(old, table, homes, oldest):  # type: ignore[no-untyped-def]
+def rebuild(old, table, homes, oldest):
     """Copy the live rows of `old` into the empty `table`; return their number."""
     live = 0
     for at in range(len(old)):

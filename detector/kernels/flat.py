@@ -28,7 +28,7 @@ def fingerprints(batch: TokenBatch, *, window: int, min_distinct: int) -> Finger
 
 
 @njit(nogil=True, cache=True)
-def _fingerprints(tokens, table, offsets, window, min_distinct):  # type: ignore[no-untyped-def]
+def _fingerprints(tokens, table, offsets, window, min_distinct):
     sequences = len(offsets) - 1
     longest = 0
     for s in range(sequences):

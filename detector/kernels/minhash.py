@@ -37,7 +37,7 @@ def signatures(
 
 
 @njit(nogil=True, cache=True)
-def _signatures(keys, masked, offsets, a, b):  # type: ignore[no-untyped-def]
+def _signatures(keys, masked, offsets, a, b):
     sets = len(offsets) - 1
     values = np.full((sets, len(a)), _EMPTY, np.uint32)
     block = np.empty(BLOCK, np.uint32)
@@ -56,7 +56,7 @@ def _signatures(keys, masked, offsets, a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _lower(values, block, a, b):  # type: ignore[no-untyped-def]
+def _lower(values, block, a, b):
     for i in range(len(block)):
         h = block[i]
         h = np.uint32((h ^ (h >> _S16)) * _M1)

@@ -25,9 +25,7 @@ def prefetch_row(typing_context: Any, array: Any, row: Any) -> Any:  # noqa: ANN
         pointer = builder.inttoptr(builder.add(base, offset), ir.PointerType())
         i32 = ir.IntType(32)
         function_type = ir.FunctionType(ir.VoidType(), [ir.PointerType(), i32, i32, i32])
-        function = cgutils.get_or_insert_function(
-            builder.module, function_type, "llvm.prefetch.p0"
-        )
+        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
         builder.call(function, [pointer, i32(0), i32(2), i32(1)])
         return context.get_dummy_value()
 

@@ -5,7 +5,7 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def extend(source, sink, source_at, sink_at, drop):  # type: ignore[no-untyped-def]
+def extend(source, sink, source_at, sink_at, drop):
     """Return (begin, end): the run is sink[begin:end], on the diagonal of the given hit.
 
     Ungapped X-drop extension (Altschul et al. 1990, BLAST): a match scores +1, a mismatch -1, and
@@ -43,7 +43,7 @@ def extend(source, sink, source_at, sink_at, drop):  # type: ignore[no-untyped-d
 
 
 @njit(nogil=True, cache=True)
-def longest_chain(counts, bridge):  # type: ignore[no-untyped-def]
+def longest_chain(counts, bridge):
     """Return (tokens, begin, end) of the longest chain of counting tokens.
 
     Gaps of up to `bridge` tokens are bridged; only counting tokens are counted.
@@ -72,7 +72,7 @@ def longest_chain(counts, bridge):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def most_equal(tokens, wanted, anchor):  # type: ignore[no-untyped-def]
+def most_equal(tokens, wanted, anchor):
     """Return how many tokens of `wanted` stand in `tokens` where its first `anchor` tokens do."""
     best = 0
     for at in range(len(tokens) - anchor + 1):
@@ -88,7 +88,7 @@ def most_equal(tokens, wanted, anchor):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def diagonal_runs(source, sink, source_at, sink_at, drop):  # type: ignore[no-untyped-def]
+def diagonal_runs(source, sink, source_at, sink_at, drop):
     """Return the distinct runs of many hits of one pair, shape (runs, 3): begin, end, diagonal.
 
     Hits must be sorted by (diagonal, sink position); a hit inside the run found before it on the

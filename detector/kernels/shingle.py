@@ -16,7 +16,7 @@ _BLOCK = 512  # 8 KiB of intermediate values: stays in the L1 cache
 
 
 @njit(nogil=True, cache=True)
-def shingles(tokens, min_distinct):  # type: ignore[no-untyped-def]
+def shingles(tokens, min_distinct):
     """Return (keys int64, masked bool), both of shape (max(n - 9, 0),), for uint32 tokens (n,)."""
     total = len(tokens)
     count = max(total - _K + 1, 0)
@@ -35,7 +35,7 @@ def shingles(tokens, min_distinct):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def fill_keys(tokens, total, keys):  # type: ignore[no-untyped-def]
+def fill_keys(tokens, total, keys):
     """Write the key of every shingle of tokens[:total], at least 10, to the start of `keys`."""
     pairs = np.empty(_BLOCK + 8, np.uint64)
     fours = np.empty(_BLOCK + 4, np.uint64)
@@ -53,7 +53,7 @@ def fill_keys(tokens, total, keys):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def count_repeats(hashes, total, repeats):  # type: ignore[no-untyped-def]
+def count_repeats(hashes, total, repeats):
     """Set repeats[i] to how many of the 10 hashes from i on equal one of the 9 before themselves.
 
     Slices, one lag at a time: in this form the comparison vectorises wherever it is inlined.
@@ -74,7 +74,7 @@ def count_repeats(hashes, total, repeats):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def is_repetitive(hashes, at, min_distinct):  # type: ignore[no-untyped-def]
+def is_repetitive(hashes, at, min_distinct):
     """Tell whether fewer than `min_distinct` of the 10 hashes from `at` on are distinct."""
     distinct = _K
     for i in range(at + 1, at + _K):

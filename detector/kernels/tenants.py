@@ -21,11 +21,11 @@ TIME_OFFSET = 1 << 32
 NOBODY = 0
 """The party of a mark that was taken back: its row stays, it proves nothing. Real ones start at 1."""
 
-_TIME_MASK = np.int64((1 << TIME_BITS) - 1)
+TIME_MASK = np.int64((1 << TIME_BITS) - 1)
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _find(slots, homes, key):  # type: ignore[no-untyped-def]
+def _find(slots, homes, key):
     """Return the row of the key, or -1 - row of the empty row where it belongs."""
     row = home_row(key, homes)
     while row < slots.shape[0] and slots[row, 1] != 0:
@@ -36,7 +36,7 @@ def _find(slots, homes, key):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _add_mark(marks, mark):  # type: ignore[no-untyped-def]
+def _add_mark(marks, mark):
     """Add a party's mark, or move its first time back; a fifth party is not kept."""
     for i in range(MARKS):
         if marks[i] == 0 or marks[i] >> TIME_BITS == NOBODY + 1:
@@ -48,7 +48,7 @@ def _add_mark(marks, mark):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def learn(slots, homes, shared, counts, old_slots, old_homes, old_shared, keys, use, begin, mark):  # type: ignore[no-untyped-def]
+def learn(slots, homes, shared, counts, old_slots, old_homes, old_shared, keys, use, begin, mark):
     """Record that the mark's party has shown the used keys; return the next key to go on from.
 
     `counts` holds (rows used, shared rows used) and is updated. A key found only in the older
@@ -103,7 +103,7 @@ def learn(slots, homes, shared, counts, old_slots, old_homes, old_shared, keys, 
 
 
 @njit(nogil=True, cache=True)
-def unlearn(slots, homes, shared, keys, party, since_s):  # type: ignore[no-untyped-def]
+def unlearn(slots, homes, shared, keys, party, since_s):
     """Take back what a party has shown since an instant: its marks become NOBODY's."""
     for i in range(len(keys)):
         row = _find(slots, homes, keys[i])
@@ -111,41 +111,48 @@ def unlearn(slots, homes, shared, keys, party, since_s):  # type: ignore[no-unty
             continue
         word = slots[row, 1]
         if word > 0:
-            if (word >> TIME_BITS) - 1 == party and (word & _TIME_MASK) - TIME_OFFSET >= since_s:
-                slots[row, 1] = (np.int64(NOBODY + 1) << TIME_BITS) | (word & _TIME_MASK)
+            if (word >> TIME_BITS) - 1 == party and (word & TIME_MASK) - TIME_OFFSET >= since_s:
+                slots[row, 1] = (np.int64(NOBODY + 1) << TIME_BITS) | (word & TIME_MASK)
             continue
         for j in range(MARKS):
             mark = shared[-1 - word, j]
-            late = (mark & _TIME_MASK) - TIME_OFFSET >= since_s
+            late = (mark & TIME_MASK) - TIME_OFFSET >= since_s
             if late and (mark >> TIME_BITS) - 1 == party:
-                shared[-1 - word, j] = (np.int64(NOBODY + 1) << TIME_BITS) | (mark & _TIME_MASK)
+                shared[-1 - word, j] = (np.int64(NOBODY + 1) << TIME_BITS) | (mark & TIME_MASK)
 
 
 @njit(nogil=True, cache=True)
-def lookup(slots, homes, shared, old_slots, old_homes, old_shared, keys):  # type: ignore[no-untyped-def]
+def marks_of(slots, homes, shared, old_slots, old_homes, old_shared, key, marks):
+    """Write the marks of one key, 0 where there is none."""
+    marks[:] = 0
+    row = _find(slots, homes, key)
+    if row >= 0:
+        word = slots[row, 1]
+        if word > 0:
+            marks[0] = word
+        else:
+            marks[:] = shared[-1 - word]
+    elif old_homes:
+        row = _find(old_slots, old_homes, key)
+        if row >= 0:
+            word = old_slots[row, 1]
+            if word > 0:
+                marks[0] = word
+            else:
+                marks[:] = old_shared[-1 - word]
+
+
+@njit(nogil=True, cache=True)
+def lookup(slots, homes, shared, old_slots, old_homes, old_shared, keys):
     """Return the marks of every key, shape (len(keys), 4); 0 where there is none."""
     marks = np.zeros((len(keys), MARKS), np.int64)
     for i in range(len(keys)):
-        row = _find(slots, homes, keys[i])
-        if row >= 0:
-            word = slots[row, 1]
-            if word > 0:
-                marks[i, 0] = word
-            else:
-                marks[i] = shared[-1 - word]
-        elif old_homes:
-            row = _find(old_slots, old_homes, keys[i])
-            if row >= 0:
-                word = old_slots[row, 1]
-                if word > 0:
-                    marks[i, 0] = word
-                else:
-                    marks[i] = old_shared[-1 - word]
+        marks_of(slots, homes, shared, old_slots, old_homes, old_shared, keys[i], marks[i])
     return marks
 
 
 @njit(nogil=True, cache=True)
-def contains(slots, homes, old_slots, old_homes, keys):  # type: ignore[no-untyped-def]
+def contains(slots, homes, old_slots, old_homes, keys):
     """True for every key that some party has shown, shape (len(keys),)."""
     found = np.zeros(len(keys), np.bool_)
     for i in range(len(keys)):
@@ -156,36 +163,10 @@ def contains(slots, homes, old_slots, old_homes, keys):  # type: ignore[no-untyp
 
 
 @njit(nogil=True, cache=True)
-def rehash(old, slots, homes):  # type: ignore[no-untyped-def]
+def rehash(old, slots, homes):
     """Copy every row of `old` into the empty and larger table `slots`."""
     for row in range(old.shape[0]):
         if old[row, 1] != 0:
             target = -1 - _find(slots, homes, old[row, 0])
             if target < slots.shape[0]:
                 slots[target] = old[row]
-
-
-@njit(nogil=True, cache=True)
-def explain(marks, at, sources, starts_s, sink):  # type: ignore[no-untyped-def]
-    """Return what the marks explain for each hit: 0 nothing, 1 common, 2 own history.
-
-    `at[h]` is the row of `marks` for hit h, `sources[h]` its source party, `starts_s[h]` the
-    source's start in seconds, `sink` the receiving party. Common: a party besides the two has
-    shown it. Own history: the receiver had shown it before the source started.
-    """
-    codes = np.zeros(len(at), np.uint8)
-    for h in range(len(at)):
-        for i in range(MARKS):
-            mark = marks[at[h], i]
-            if mark == 0:
-                break
-            party = (mark >> TIME_BITS) - 1
-            if party == NOBODY:
-                continue
-            if party == sink:
-                if codes[h] == 0 and (mark & _TIME_MASK) - TIME_OFFSET < starts_s[h]:
-                    codes[h] = 2
-            elif party != sources[h]:
-                codes[h] = 1
-                break
-    return codes

@@ -12,7 +12,7 @@ _LEAST = np.int64(np.iinfo(np.int64).min)
 
 
 @njit(nogil=True, cache=True)
-def winnow(keys, window):  # type: ignore[no-untyped-def]
+def winnow(keys, window):
     """Return True for each picked key: the rightmost minimum of every `window` keys, shape (n,)."""
     picked = np.zeros(len(keys), np.bool_)
     positions = np.empty(len(keys), np.int32)
@@ -23,7 +23,7 @@ def winnow(keys, window):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def picks(keys, window, positions, scratch):  # type: ignore[no-untyped-def]
+def picks(keys, window, positions, scratch):
     """Write the picked positions, ascending; return how many there are.
 
     `scratch` has three rows of at least len(keys) + 2 * window values, `positions` has room for
@@ -52,7 +52,7 @@ def picks(keys, window, positions, scratch):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _only_window(keys, positions):  # type: ignore[no-untyped-def]
+def _only_window(keys, positions):
     if len(keys) == 0:
         return 0
     at = 0
@@ -64,7 +64,7 @@ def _only_window(keys, positions):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _slide_down(keys, values, spare, window):  # type: ignore[no-untyped-def]
+def _slide_down(keys, values, spare, window):
     """Return (minima of every window of the keys, the other buffer)."""
     for i in range(len(keys)):
         values[i] = keys[i]
@@ -81,7 +81,7 @@ def _slide_down(keys, values, spare, window):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _pad(minima, padded, count, window):  # type: ignore[no-untyped-def]
+def _pad(minima, padded, count, window):
     """Set padded[i + window - 1] to minima[i], with the least value where no window begins."""
     for i in range(window - 1):
         padded[i] = _LEAST
@@ -92,7 +92,7 @@ def _pad(minima, padded, count, window):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _slide_up(values, spare, count, window):  # type: ignore[no-untyped-def]
+def _slide_up(values, spare, count, window):
     """Return the maxima of every window, in either buffer."""
     width = 1
     while width < window:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.index.tenant_table import TenantTable
-from detector.kernels import tenants
+from detector.kernels.explain import explain_hits
 from detector.match.question import answered_turns, last_user_turn, same_question
 from detector.match.reasons import CODES, UNEXPLAINED, Reason
 from detector.match.sink import Sink, SinkHits
@@ -16,7 +16,6 @@ from detector.sketch.shingle import SHINGLE_TOKENS, Keys
 
 Codes = NDArray[np.uint8]
 
-_FROM_TABLE = np.array([UNEXPLAINED, CODES[Reason.COMMON], CODES[Reason.OWN_HISTORY]], np.uint8)
 
 
 class ExplanationFilter:
@@ -43,17 +42,13 @@ class ExplanationFilter:
         `exact` also looks the shingles up in the request's own prompt instead of the window's
         postings alone, which a sampled or capped index holds only in part.
         """
-        at, inverse = np.unique(hits.sink_at, return_inverse=True)
-        own = self._index.owned(
-            sink.pool_keys[at], sink.party * 2, latest_ms=sink.sequence.started_at_ms
-        )
+        codes = explain_hits(
+            hits.sink_at, hits.source, sink.keys, sink.pool_keys,
+            sink.party, sink.sequence.started_at_ms, self._store.owners, self._store.starts,
+            *self._index.table, *self._seen.tables,
+        )  # fmt: skip
         if exact:
-            own |= np.isin(sink.keys[at], sink.own_prompt)
-        sources = (self._store.owners[hits.source] >> 1).astype(np.int64)
-        starts_s = self._store.starts[hits.source] // 1000
-        marks = self._seen.lookup(sink.keys[at])
-        codes = _FROM_TABLE[tenants.explain(marks, inverse, sources, starts_s, sink.party)]
-        codes[own[inverse]] = CODES[Reason.OWN_PROMPT]
+            codes[np.isin(sink.keys[hits.sink_at], sink.own_prompt)] = CODES[Reason.OWN_PROMPT]
         return codes  # type: ignore[no-any-return]
 
     def by_pair(self, sink: Sink, source: Sequence) -> Codes:
