@@ -1,10 +1,12 @@
-"""Where recorded traffic lies, and what is not collected without it.
+"""Where recorded traffic lies, and what is not collected without it or without torch.
 
 BLEEDWATCH_EVAL_DATA names a folder of recorded traffic. Without it the folders of RECORDED are left
-out, and the header of the run says so; everything else runs on traffic made here.
+out, and the header of the run says so; everything else runs on traffic made here. tests/torch_path
+is collected only where torch is installed; without a CUDA device it runs on the CPU.
 """
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,10 @@ RECORDED = {
 
 _FOLDER = os.environ.get(VARIABLE)
 
+_TORCH = find_spec("torch") is not None
+
 collect_ignore = [] if _FOLDER else list(RECORDED)
+collect_ignore += [] if _TORCH else ["torch_path"]
 
 
 def pytest_configure() -> None:
@@ -27,11 +32,15 @@ def pytest_configure() -> None:
         raise pytest.UsageError(f"{VARIABLE} names no folder: {_FOLDER}")
 
 
-def pytest_report_header() -> str:
+def pytest_report_header() -> list[str]:
+    torch = "installed" if _TORCH else "not installed; not collected: tests/torch_path (gpu extra)"
     if _FOLDER:
-        return f"recorded traffic: {_FOLDER}"
+        return [f"recorded traffic: {_FOLDER}", f"torch: {torch}"]
     left_out = "; ".join(f"tests/{name} ({what})" for name, what in RECORDED.items())
-    return f"recorded traffic: none, {VARIABLE} is not set; not collected: {left_out}"
+    return [
+        f"recorded traffic: none, {VARIABLE} is not set; not collected: {left_out}",
+        f"torch: {torch}",
+    ]
 
 
 @pytest.fixture(scope="session")
