@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -26,6 +26,8 @@ from tests.unit.batches import (
     random_ranges,
     reference,
 )
+
+FIXED = settings(deadline=None, derandomize=True)
 
 HEADER = SketchHeader(num_perm=16)
 
@@ -62,6 +64,7 @@ def test_flat_winnowing_of_extreme_and_equal_keys() -> None:
 
 
 @pytest.mark.parametrize("picks", [winnow, winnow_kernel.winnow], ids=["numpy", "numba"])
+@FIXED
 @given(
     keys=st.lists(st.one_of(st.sampled_from(EXTREMES.tolist()), st.integers(-3, 3)), max_size=80),
     window=st.integers(1, 12),
@@ -77,6 +80,7 @@ def test_every_window_has_its_rightmost_minimum_picked(
     assert set(found.tolist()) == expected
 
 
+@FIXED
 @given(
     shared=st.lists(st.integers(0, 3), min_size=17, max_size=40),
     around=st.lists(st.lists(st.integers(0, 3), max_size=30), min_size=4, max_size=4),
