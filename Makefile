@@ -67,8 +67,8 @@ $(GENERATED)/manifest.json: $(READY) $(wildcard detector/sample/*.py)
 	  write_dataset(7, Path("$(GENERATED)"), language=load_language())'
 
 .PHONY: bench
-bench: $(READY) ## Measure speed and memory on this machine
-	@$(BIN)/bleedwatch bench
+bench: $(READY) ## Measure speed and memory on this machine (BENCH=kernels JSON=FILE)
+	@$(if $(BENCH),$(BIN)/python -m detector.benchmarks $(BENCH) $(if $(JSON),--json $(JSON)),$(BIN)/bleedwatch bench)
 
 .PHONY: fuzz
 fuzz: $(READY) ## Feed the readers broken input (FUZZ_INPUTS=100000)

@@ -1,4 +1,4 @@
-"""`python -m detector.benchmarks [--json FILE]`: run the kernels bench and print its table."""
+"""`python -m detector.benchmarks kernels [--json FILE]`: run a bench and print its table."""
 
 import argparse
 import json
@@ -23,6 +23,7 @@ def markdown(report: Report) -> str:
 def main() -> None:
     """Measure, print, and write the JSON file if one is named."""
     parser = argparse.ArgumentParser(prog="python -m detector.benchmarks")
+    parser.add_argument("bench", choices=["kernels"])
     parser.add_argument("--json", type=Path, help="also write rows and ratios to this file")
     wanted = parser.parse_args()
     report = run_kernels(on_progress=lambda what: print(what, file=sys.stderr))

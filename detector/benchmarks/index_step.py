@@ -1,7 +1,7 @@
 """One step of a full window index: look a batch up, insert it, let the oldest expire.
 
 Every engine holds the same number of live postings and is fed the same batches. A posting is
-(key, owner, sequence); what is asked for is every earlier posting of the key by another owner.
+(key, owner, sequence); what is asked for is the postings of the key by other owners.
 """
 
 from collections import deque
@@ -78,37 +78,54 @@ class OurIndex:
 
 
 class DictIndex:
-    """A dict from key to its newest posting, and a queue of batches to expire."""
+    """A dict from key to one posting per owner, and a queue of batches to expire.
+
+    The value is a number while one owner has the key, which is the rule, else a tuple.
+    """
 
     def __init__(self, live: int) -> None:
         self._keep = live // SEQUENCE_KEYS
-        self._newest: dict[int, int] = {}
+        self._postings: dict[int, int | tuple[int, ...]] = {}
         self._queue: deque[tuple[int, list[int]]] = deque()
         self.hits: list[tuple[int, int]] = []
 
     def step(self, number: int, owner: int, keys: Keys) -> None:
         """Look one sequence up, insert it, expire what is too old."""
-        newest, hits = self._newest, self.hits
+        table, hits = self._postings, self.hits
         hits.clear()
         posting = number * OWNERS + owner
         listed = keys.tolist()
         for key in listed:
-            other = newest.get(key)
-            if other is not None and other % OWNERS != owner:
-                hits.append((other, key))
-            newest[key] = posting
+            known = table.get(key)
+            if known is None:
+                table[key] = posting
+                continue
+            each = known if isinstance(known, tuple) else (known,)
+            others = tuple([one for one in each if one % OWNERS != owner])
+            hits += [(one, key) for one in others]
+            table[key] = (*others, posting) if others else posting
         self._queue.append((posting, listed))
         while len(self._queue) > self._keep:
-            old, gone = self._queue.popleft()
-            for key in gone:
-                if newest.get(key) == old:
-                    del newest[key]
+            self._drop(*self._queue.popleft())
+
+    def _drop(self, old: int, keys: list[int]) -> None:
+        table = self._postings
+        for key in keys:
+            known = table.get(key)
+            if known == old:
+                del table[key]
+            elif isinstance(known, tuple):
+                rest = tuple([one for one in known if one != old])
+                if rest:
+                    table[key] = rest
+                else:
+                    del table[key]
 
     def fill(self, keys: Keys) -> None:
         """Take sequences in at once: the steps are slow, the state is the same."""
         for number, part in enumerate(keys.reshape(-1, SEQUENCE_KEYS)):
             self._queue.append((number * OWNERS, part.tolist()))
-            self._newest.update(dict.fromkeys(self._queue[-1][1], number * OWNERS))
+            self._postings.update(dict.fromkeys(self._queue[-1][1], number * OWNERS))
 
 
 Step = Callable[[int, int, Keys], None]

@@ -41,16 +41,20 @@ def _signatures(keys, masked, offsets, a, b):
     sets = len(offsets) - 1
     values = np.full((sets, len(a)), _EMPTY, np.uint32)
     block = np.empty(BLOCK, np.uint32)
-    every = len(masked) == 0
     for at in range(sets):
         following = offsets[at]
         while following < offsets[at + 1]:
-            filled = 0
-            while following < offsets[at + 1] and filled < BLOCK:
-                if every or not masked[following]:
-                    block[filled] = np.uint32(keys[following])
-                    filled += 1
-                following += 1
+            ends = min(following + BLOCK, offsets[at + 1])
+            filled = ends - following
+            if len(masked) == 0:
+                for i in range(filled):
+                    block[i] = np.uint32(keys[following + i])
+            else:
+                filled = 0
+                for i in range(following, ends):
+                    block[filled] = np.uint32(keys[i])
+                    filled += not masked[i]
+            following = ends
             _lower(values[at], block[:filled], a, b)
     return values
 

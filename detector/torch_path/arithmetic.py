@@ -32,10 +32,10 @@ def shingle_keys(hashes: torch.Tensor) -> torch.Tensor:
 
     The hashes are the uint32 values, so none is negative; n is at least 10.
     """
-    pairs = torch.add(hashes[1:], hashes[:-1] * _B1)
-    fours = torch.add(pairs[2:], pairs[:-2] * _B2)
-    eights = torch.add(fours[4:], fours[:-4] * _B4)
-    keys = torch.add(pairs[8:], eights[: len(eights) - 2] * _B2)
+    pairs = torch.add(hashes[1:], hashes[:-1], alpha=_B1)
+    fours = torch.add(pairs[2:], pairs[:-2], alpha=_B2)
+    eights = torch.add(fours[4:], fours[:-4], alpha=_B4)
+    keys = torch.add(pairs[8:], eights[: len(eights) - 2], alpha=_B2)
     keys = keys.bitwise_xor_(shift_right(keys, 33, 64)).mul_(_M1)
     keys = keys.bitwise_xor_(shift_right(keys, 33, 64)).mul_(_M2)
     return keys.bitwise_xor_(shift_right(keys, 33, 64))

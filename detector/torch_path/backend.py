@@ -16,7 +16,8 @@ from detector.torch_path.fingerprints import DeviceFingerprints, fingerprints
 from detector.torch_path.minhash import signatures
 
 DEVICE_TOKENS = 1 << 22
-"""Tokens on a CUDA device at a time: about 600 bytes of intermediate values each, 2.5 GB."""
+"""Tokens on a CUDA device at a time, enough to hide the start of some 80 operations: about 100 bytes
+of intermediate values are alive per token, and 900 are read and written."""
 
 CPU_TOKENS = 1 << 16
 """The same on a CPU, where what fits the cache is faster."""

@@ -32,27 +32,25 @@ def flat_winnow(
     """
     if len(keys) < window:
         return _short(keys, starts, ends, window)
-    place = _places(len(keys), starts)
-    behind = ends[place]
     minima = _sliding(keys, window, torch.minimum)
-    at = torch.arange(len(keys), device=keys.device)
-    first = starts[place]
-    whole = (at >= first) & (at < behind) & (behind - first >= window)
-    inside = whole[: len(minima)] & (at[: len(minima)] + window <= behind[: len(minima)])
-    minima = torch.where(inside, minima, LEAST)
+    minima.masked_fill_(~_inside(len(minima), starts, ends, window), LEAST)
     padded = torch.nn.functional.pad(minima, (window - 1, window - 1), value=LEAST)
-    candidates = whole.logical_and_(_sliding(padded, window, torch.maximum) == keys)
-    picks = candidates.nonzero().squeeze(1)
-    picks = _without_left_of_tie(keys, minima, picks, first, window)
+    picks = (_sliding(padded, window, torch.maximum) == keys).nonzero().squeeze(1)
+    place = torch.searchsorted(starts, picks, right=True) - 1
+    first, behind = starts[place], ends[place]
+    real = (place >= 0) & (picks < behind) & (behind - first >= window)
+    picks = _without_left_of_tie(keys, minima, picks[real], first[real], window)
     short = _short(keys, starts, ends, window)
     return torch.cat([picks, short]).sort().values if len(short) else picks
 
 
-def _places(count: int, starts: torch.Tensor) -> torch.Tensor:
-    """Return which range each position belongs to: the last one that starts at or before it."""
+def _inside(count: int, starts: torch.Tensor, ends: torch.Tensor, window: int) -> torch.Tensor:
+    """Tell which of the windows that begin at 0..count lie in one range."""
+    whole = (ends - starts >= window).to(torch.int32)
     marks = torch.zeros(count + 1, dtype=torch.int32, device=starts.device)
-    marks.scatter_add_(0, starts.clamp(max=count), torch.ones_like(starts, dtype=torch.int32))
-    return marks[:count].cumsum(0, dtype=torch.int64).sub_(1).clamp_(min=0)
+    marks.scatter_add_(0, starts.clamp(max=count), whole)
+    marks.scatter_add_(0, (ends - window + 1).clamp(0, count), -whole)
+    return marks[:count].cumsum(0, dtype=torch.int32) > 0
 
 
 def _without_left_of_tie(
@@ -60,9 +58,9 @@ def _without_left_of_tie(
 ) -> torch.Tensor:
     left, right = picks[:-1], picks[1:]
     key = keys[left]
-    tied = (keys[right] == key) & (right - left < window) & (left >= first[right])
+    tied = (keys[right] == key) & (right - left < window) & (left >= first[1:])
     begins = right - window
-    kept = (begins >= first[right]) & (minima[begins.clamp(min=0)] == key)
+    kept = (begins >= first[1:]) & (minima[begins.clamp(min=0)] == key)
     stays = torch.nn.functional.pad(~tied | kept, (0, 1), value=True)
     return picks[stays[: len(picks)]]
 
@@ -88,8 +86,8 @@ def _short(
 
 
 def _sliding(values: torch.Tensor, window: int, step: Step) -> torch.Tensor:
-    """Return the minimum or maximum of every `window` neighbours, by doubling."""
-    width = 1
+    """Return the minimum or maximum of every `window` neighbours, by doubling, as a new tensor."""
+    values, width = values.clone() if window == 1 else values, 1
     while width < window:
         shift = min(width, window - width)
         values = step(values[: len(values) - shift], values[shift:])
