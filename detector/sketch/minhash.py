@@ -8,6 +8,7 @@ function that returns its argument.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +35,17 @@ class Sketches:
     values: Signatures
 
 
+@lru_cache(maxsize=8)
 def permutations(header: SketchHeader) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Return (a, b), each of shape (num_perm,): odd multipliers, then increments.
 
-    They are drawn in datasketch's order from numpy's legacy generator, whose stream is frozen.
+    They are drawn in datasketch's order from numpy's legacy generator, whose stream is frozen, and
+    are read-only: drawing takes longer than sketching a response.
     """
     draw = np.random.RandomState(header.seed)
     a = draw.randint(0, 1 << 31, header.num_perm, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
     b = draw.randint(0, 1 << 32, header.num_perm, dtype=np.uint32)
+    a.flags.writeable = b.flags.writeable = False
     return a, b
 
 

@@ -23,7 +23,7 @@ def signatures(
     """
     device = keys.device
     a, b = (
-        torch.from_numpy(values.view(np.int32)).to(device)[:, None, None]
+        torch.tensor(values.view(np.int32), device=device)[:, None, None]
         for values in permutations(header)
     )
     sets = len(offsets) - 1

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from detector.backend import Backend, FallbackBackend, NumbaBackend, NumpyBackend, choose_backend
 from detector.errors import DeviceMemoryError
 from detector.kernels import winnow as winnow_kernel
+from detector.kernels.flat import TILE
 from detector.sketch.batch import Fingerprints, Offsets, TokenBatch, chunks, flatten, joined
 from detector.sketch.flat import CHUNK_TOKENS, flat_winnow
 from detector.sketch.header import SketchHeader
@@ -93,6 +94,19 @@ def test_a_shared_run_of_window_plus_9_tokens_shares_a_pick(
     found = NumbaBackend().fingerprints(flatten([first, second]), window=window, min_distinct=1)
     ours = set(found.keys[: found.offsets[1]].tolist())
     assert ours & set(found.keys[found.offsets[1] :].tolist())
+
+
+@pytest.mark.parametrize("window", [1, 2, 8, 64])
+@pytest.mark.parametrize("distinct", [3, 1 << 32])
+def test_sequences_longer_than_a_tile(window: int, distinct: int) -> None:
+    draw = np.random.default_rng(window)
+    around = TILE + window + SHINGLE_TOKENS
+    lengths = [*range(around - 4, around + 3), 2 * TILE + window + 8, 2 * TILE + window + 9, 20]
+    sequences = [draw.integers(0, distinct, each).astype(np.uint32) for each in lengths]
+    sequences.append(np.zeros(3 * TILE, np.uint32))
+    batch = flatten(sequences)
+    found = NumbaBackend().fingerprints(batch, window=window, min_distinct=3)
+    assert_equal(found, reference(batch, window=window, min_distinct=3))
 
 
 def test_pieces_of_a_batch_make_the_whole() -> None:
