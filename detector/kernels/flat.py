@@ -1,7 +1,7 @@
 """Token ids to fingerprints in one pass over each sequence of a batch (numba).
 
-Bit-identical to `detector/sketch/flat.py`. A sequence goes tile by tile through buffers that stay in
-the cache; tiles overlap by what one window and one shingle need.
+Bit-identical to `detector/sketch/flat.py`. A sequence goes tile by tile through buffers that stay
+in the cache; tiles overlap by what one window and one shingle need.
 """
 
 import numpy as np

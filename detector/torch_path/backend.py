@@ -16,7 +16,7 @@ from detector.torch_path.fingerprints import DeviceFingerprints, fingerprints
 from detector.torch_path.minhash import signatures
 
 DEVICE_TOKENS = 1 << 22
-"""Tokens on a CUDA device at a time, enough to hide the start of some 80 operations: about 100 bytes
+"""Tokens on a CUDA device at a time, enough to hide the start of 114 operations: about 100 bytes
 of intermediate values are alive per token, and 900 are read and written."""
 
 CPU_TOKENS = 1 << 16
