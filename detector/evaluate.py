@@ -19,7 +19,6 @@ from detector.index.window import Sequencer
 from detector.model import Kind, Sequence
 from detector.reading import OnProgress, Reading
 from detector.service import deployment_table, detect, new_detector, surest
-from detector.sketch.token_table import TokenTable
 
 ARRIVAL_HOLD_MS = 2_000
 """How long a live stream holds records back for order: each arrives when it ends, so the linger of

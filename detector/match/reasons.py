@@ -4,7 +4,7 @@ import enum
 
 
 class Reason(enum.StrEnum):
-    """One explanation; each matched shingle is counted under the first that applies (DESIGN 6.5)."""
+    """One explanation; each matched shingle is counted under the first that applies."""
 
     OWN_PROMPT = "own_prompt"
     COMMON = "common"
