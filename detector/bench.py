@@ -170,7 +170,7 @@ class _Ours:
 
 
 def _datasketch_loop() -> Callable[[list[Hashes]], None]:
-    """Whole-document near-duplicates: one signature a response, query, insert, remove the oldest."""
+    """Whole-document near-duplicates: one signature each, query, insert, remove the oldest."""
     index = MinHashLSH(threshold=0.5, num_perm=128)
     names = _numbers()
 

@@ -111,16 +111,13 @@ class Detector:
 
     def warm(self, sequence: Sequence) -> None:
         """Learn from past traffic: commonness and own history, no judgement, no window."""
-        self._advance(sequence, None)
+        self._advance(sequence)
         keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
         self._learn(sequence, keys, ~masked, self._party(sequence))
 
-    def observe(self, sequence: Sequence, *, now_ms: int | None = None) -> list[Finding]:
-        """Compare one sequence with the window, in both directions, and add it to the window.
-
-        `now_ms` is the newest event time known, when that is later than the sequence itself.
-        """
-        self._advance(sequence, now_ms)
+    def observe(self, sequence: Sequence) -> list[Finding]:
+        """Compare one sequence with the window, in both directions, and add it to the window."""
+        self._advance(sequence)
         self.stats.tokens += len(sequence.token_hashes)
         keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
         party = self._party(sequence)
@@ -171,7 +168,7 @@ class Detector:
         for verdict in verdicts:
             self.stats.unexplained_shingles += len(verdict.keys)
             origin = int(self._store.owners[verdict.source]) >> 1
-            self._tainted.add(verdict.keys, origin=origin, seen_ms=self._now_ms)
+            self._tainted.add(verdict.keys, origin=origin, now_ms=self._now_ms)
             self._seen.unlearn(verdict.keys, party=sink.party, since_ms=since_ms)
 
     def _finding(self, sink: Sink, attribution: Attribution) -> Finding | None:
@@ -223,7 +220,16 @@ class Detector:
     ) -> int:
         if not self._tainted.is_empty:
             use &= ~self._tainted.contains(keys)
-        return self._seen.learn(keys, use, party=party, seen_ms=sequence.started_at_ms, rare=rare)
+        slots, homes, _ = self._index.table
+        return self._seen.learn(
+            keys,
+            use,
+            party=party,
+            seen_ms=sequence.started_at_ms,
+            now_ms=self._now_ms,
+            rare=rare,
+            following=(slots, homes, self._index.salt(sequence.kv_pool)),
+        )
 
     def _select(self, sequence: Sequence, keys: Keys, masked: Mask, party: int) -> tuple[Mask, int]:
         """Learn a sequence; return which shingles to index, and how many are common for everybody.
@@ -256,10 +262,10 @@ class Detector:
     def _expired(self) -> int:
         return self._store.expired(self._now_ms - self._settings.window.keep_ms)
 
-    def _advance(self, sequence: Sequence, now_ms: int | None) -> None:
+    def _advance(self, sequence: Sequence) -> None:
         if self._first_ms is None:
             self._first_ms = self._now_ms = sequence.started_at_ms
-        self._now_ms = max(self._now_ms, sequence.ended_at_ms, now_ms or sequence.ended_at_ms)
+        self._now_ms = max(self._now_ms, sequence.ended_at_ms)
 
     def _party(self, sequence: Sequence) -> int:
         """Return the number of the party inside the isolation boundary that a sequence is of."""

@@ -62,17 +62,30 @@ def replay(
     Raises InputError when a file cannot be read or holds no request at all, UsageError,
     KeyFileError. `cpu_seconds` covers the replay without the learning.
     """
+    window = settings.detection.window
     table = deployment_table(settings)
     detector = new_detector(settings.detection, table)
     past = Reading(settings, table)
-    for sequence in past.sequences(history, log_format=format, on_progress=on_progress):
-        detector.warm(sequence)
+    learn(
+        detector, past.sequences(history, log_format=format, on_progress=on_progress), window=window
+    )
     reading = Reading(settings, table)
     began = time.process_time()
     sequences = reading.sequences(
         paths, log_format=format, engine=engine, kv_pool=kv_pool, on_progress=on_progress
     )
-    return run(detector, sequences, reading, settings.detection.window, began=began)
+    return run(detector, sequences, reading, window, began=began)
+
+
+def learn(detector: Detector, sequences: Iterable[Sequence], *, window: WindowSettings) -> None:
+    """Teach the detector past traffic in event order, without what a jumped clock has dated."""
+    sequencer = Sequencer(hold_ms=replay_hold_ms(window))
+    for sequence in sequences:
+        for ready in sequencer.push(sequence):
+            detector.warm(ready)
+    for ready in sequencer.drain():
+        if sequencer.newest_ms is not None and ready.started_at_ms <= sequencer.newest_ms:
+            detector.warm(ready)
 
 
 def run(

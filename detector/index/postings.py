@@ -67,13 +67,17 @@ class PostingIndex:
         """Bytes held by the table."""
         return int(self._slots.nbytes)
 
-    def pool_keys(self, keys: Keys, pool: str) -> Keys:
-        """Return the keys as they are filed: the match scope is one pool."""
+    def salt(self, pool: str) -> np.int64:
+        """Return what a pool's keys are combined with (exclusive or): pools never meet."""
         salt = self._salts.get(pool)
         if salt is None:
-            salt = np.int64(np.uint64(xxhash.xxh3_64_intdigest(pool.encode())).view(np.int64))
-            self._salts[pool] = salt
-        return keys ^ salt
+            digest = xxhash.xxh3_64_intdigest(pool.encode())
+            salt = self._salts[pool] = np.uint64(digest).view(np.int64)
+        return salt
+
+    def pool_keys(self, keys: Keys, pool: str) -> Keys:
+        """Return the keys as they are filed: the match scope is one pool."""
+        return keys ^ self.salt(pool)
 
     def observe(self, pool_keys: Keys, use: Mask, current: int, *, window_ms: int) -> Hits:
         """Probe and insert the used keys of the sequence at `current`; return the pairs found.

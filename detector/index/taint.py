@@ -26,12 +26,12 @@ class TaintedShingles:
         """True while nothing is tainted."""
         return self._table.is_empty
 
-    def add(self, keys: Keys, *, origin: int, seen_ms: int) -> None:
+    def add(self, keys: Keys, *, origin: int, now_ms: int) -> None:
         """Taint the keys for one more horizon; the party they first came from stays the origin."""
         first = parties(self.origins(keys)).max(axis=1, initial=-1)
         first[first < 0] = origin
         for party in np.unique(first).tolist():
-            self._table.learn(keys, first == party, party=party, seen_ms=seen_ms)
+            self._table.learn(keys, first == party, party=party, seen_ms=now_ms, now_ms=now_ms)
         tenants.remember(self._maybe, keys, np.ones(len(keys), np.bool_))
 
     def contains(self, keys: Keys) -> Mask:

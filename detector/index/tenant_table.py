@@ -16,6 +16,11 @@ from detector.sketch.shingle import Keys, Mask
 
 Marks = NDArray[np.int64]
 
+Following = tuple[NDArray[np.int64], int, np.int64]
+"""A table, its homes and the salt of its keys."""
+
+NOTHING_FOLLOWS: Following = (np.zeros(1, np.int64), 0, np.int64(0))
+
 LOAD_LIMIT = 0.65
 GROWTH = 1.5
 """At 16 bytes a row: 25 to 37 bytes per remembered shingle."""
@@ -84,16 +89,28 @@ class TenantTable:
         return not (self._new.counts[0] or self._old.counts[0])
 
     def learn(
-        self, keys: Keys, use: Mask, *, party: int, seen_ms: int, rare: Mask | None = None
+        self,
+        keys: Keys,
+        use: Mask,
+        *,
+        party: int,
+        seen_ms: int,
+        now_ms: int,
+        rare: Mask | None = None,
+        following: Following = NOTHING_FOLLOWS,
     ) -> int:
-        """Record that `party` has shown the used keys at `seen_ms` (event time).
+        """Record that `party` has shown the used keys at `seen_ms`; both times are event time.
+
+        `now_ms` is the time that others agree on and never goes back: it alone decides what is
+        forgotten, so that one wrong clock does not empty the memory.
 
         Clears `rare` in place where three parties, this one included, have shown the key: it is
-        common whoever source and receiver are. Returns how many were cleared.
+        common whoever source and receiver are. Returns how many were cleared. `following` is the
+        table that is asked for the same keys next.
         """
         if not len(keys):
             return 0
-        self._rotate_if_due(len(keys), seen_ms)
+        self._rotate_if_due(len(keys), now_ms)
         new = self._new
         new.make_room(len(keys))
         seconds = min(max(seen_ms // 1000 + tenants.TIME_OFFSET, 0), (1 << tenants.TIME_BITS) - 1)
@@ -101,12 +118,12 @@ class TenantTable:
         if rare is None:
             rare = np.zeros(len(keys), np.bool_)
         new.counts[2] = 0
-        following = 0
+        at = 0
         while True:
-            following = tenants.learn(
-                new.slots, new.homes, new.shared, new.counts, keys, use, rare, following, mark
+            at = tenants.learn(
+                new.slots, new.homes, new.shared, new.counts, keys, use, rare, at, mark, *following
             )
-            if following == len(keys):
+            if at == len(keys):
                 return int(new.counts[2])
             new.grow_shared()
 
@@ -128,17 +145,17 @@ class TenantTable:
         """Return the marks of every key, shape (n, 8), packed as the kernel describes."""
         return tenants.lookup(*self.tables, keys)  # type: ignore[no-any-return]
 
-    def _rotate_if_due(self, keys: int, seen_ms: int) -> None:
-        if self._began_ms is None or seen_ms < self._began_ms - self._horizon_ms:
-            self._began_ms = seen_ms  # the first showing, or a clock that was set back
-        age_ms = seen_ms - self._began_ms
+    def _rotate_if_due(self, keys: int, now_ms: int) -> None:
+        if self._began_ms is None:
+            self._began_ms = now_ms
+        age_ms = now_ms - self._began_ms
         if age_ms >= 2 * self._horizon_ms:
             self._old = self._new = _Generation(0, 1)
         full = self._new.bytes_after(keys) > self._memory_bytes // 2 and self._new.counts[0] > 0
         if age_ms < self._horizon_ms and not full:
             return
         self.early_rotations += full and age_ms < self._horizon_ms
-        self._began_ms = seen_ms
+        self._began_ms = now_ms
         self._old = self._new
         # days resemble each other: the size of the last one saves growing through all sizes again
         self._new = _Generation(max(self._old.homes, _FIRST_HOMES), len(self._old.shared))

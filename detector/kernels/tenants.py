@@ -68,17 +68,21 @@ def _add_mark(marks, mark):
 
 
 @njit(nogil=True, cache=True)
-def learn(slots, homes, shared, counts, keys, use, rare, begin, mark):
+def learn(slots, homes, shared, counts, keys, use, rare, begin, mark, postings, places, salt):
     """Record that the mark's party has shown the used keys, and clear `rare` where all show them.
 
     That is where three parties have shown the key by now: whoever source and receiver are, a third
     party has shown it, so it is common for all pairs. `counts` holds (rows used, shared rows used,
     keys found common) and is updated. Returns the next key to go on from: stops when `shared` is
-    full.
+    full. The table of postings, with `places` homes and keys salted, is asked next for the same
+    keys, so its lines are fetched in the same breath.
     """
     for i in range(begin, len(keys)):
         if i + PREFETCH_AHEAD < len(keys):
-            prefetch(slots, home(keys[i + PREFETCH_AHEAD], homes))  # type: ignore[call-arg]
+            ahead = keys[i + PREFETCH_AHEAD]
+            prefetch(slots, home(ahead, homes))  # type: ignore[call-arg]
+            if places:
+                prefetch(postings, home(ahead ^ salt, places))
         if not use[i]:
             continue
         row, known = _find(slots, homes, keys[i])

@@ -11,7 +11,7 @@ from detector.index.tenant_table import parties
 from detector.kernels.runs import most_equal
 from detector.match.sink import Sink
 from detector.match.verdict import Verdict
-from detector.model import Sequence
+from detector.model import Kind, Sequence
 from detector.sketch.shingle import SHINGLE_TOKENS
 
 MAX_TIED_SEQUENCES = 1_024
@@ -70,7 +70,7 @@ class Attributor:
             if not self._is_relay(party, one, list(best))
         ]
 
-    def _rank(self, verdict: Verdict) -> tuple[int, int, str, str]:
+    def _rank(self, verdict: Verdict) -> tuple[int, int, str, bool]:
         return (verdict.tokens, *_latest(self._store.items[verdict.source]))
 
     def _equally_good(self, sink: Sink, party: int, verdict: Verdict) -> tuple[Sequence, ...]:
@@ -114,5 +114,5 @@ class Attributor:
         return bool(np.isin(origins, others).any(axis=1).all())
 
 
-def _latest(item: Sequence) -> tuple[int, str, str]:
-    return (item.started_at_ms, item.request_id, item.kind)
+def _latest(item: Sequence) -> tuple[int, str, bool]:
+    return (item.started_at_ms, item.request_id, item.kind is Kind.PROMPT)

@@ -6,13 +6,14 @@ that a replay, an eviction or another equally good source never makes a second f
 
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import xxhash
 
-from detector.finding import Confidence, Evidence, Finding, Party, Thresholds
+from detector.finding import Confidence, Evidence, Finding, Party, Run, Thresholds
 from detector.match.confidence import CONTENT_SEVERITY
 from detector.match.verdict import Verdict
-from detector.model import Kind, Sequence
+from detector.model import MAX_SEQUENCE_TOKENS, PART_OVERLAP, Kind, Sequence
 from detector.sketch.shingle import SHINGLE_TOKENS, shingle_keys
 
 FAMILY = "content"
@@ -49,7 +50,7 @@ def content_finding(
     sink, source, verdict = match.sink, match.source, match.verdict
     rule = _rule(match)
     evidence = Evidence(
-        runs=verdict.runs,
+        runs=tuple(_in_request(run, match) for run in verdict.runs),
         matched_tokens=verdict.matched_tokens,
         unexplained_tokens=verdict.tokens,
         sink_tokens=len(sink.token_hashes),
@@ -85,6 +86,16 @@ def party(sequence: Sequence) -> Party:
         started_at_ms=sequence.started_at_ms,
         ended_at_ms=sequence.ended_at_ms,
         prompt_tokens=sequence.prompt_token_count,
+    )
+
+
+def _in_request(run: Run, match: Match) -> Run:
+    """Return the run with offsets into the whole prompt or response, not into a part of it."""
+    step = MAX_SEQUENCE_TOKENS - PART_OVERLAP
+    return msgspec.structs.replace(
+        run,
+        source_start=run.source_start + match.source.part * step,
+        sink_start=run.sink_start + match.sink.part * step,
     )
 
 

@@ -95,6 +95,10 @@ CASES: dict[str, tuple[Reason, Traffic, Traffic]] = {
         Reason.SAME_QUESTION, answers(join(QUESTION, text(7, 9))),
         answers(join(QUESTION[:15], text(7, 9))),
     ),
+    "half of the same question": (
+        Reason.SAME_QUESTION, answers(join(QUESTION[:13], text(7, 4))),
+        answers(join(QUESTION[:12], text(7, 5))),
+    ),
     "same question in the history": (
         Reason.SAME_QUESTION, history(QUESTION), history(text(8, 24)),
     ),

@@ -178,7 +178,6 @@ def test_times_at_the_ends_of_the_calendar_are_no_trouble(tmp_path: Path) -> Non
     assert report.clock_jumps > 0
 
 
-@pytest.mark.xfail(strict=True, reason="history is not ordered, and moves the time of the window")
 def test_one_wrong_clock_in_the_history_does_not_blind(tmp_path: Path) -> None:
     log = write(tmp_path / "log.jsonl", SOURCE, SINK)
     decade = 10 * 365 * 86_400.0

@@ -109,8 +109,8 @@ def test_the_first_origin_stays_and_the_rest_is_untouched() -> None:
     tainted = TaintedShingles(horizon_ms=DAY_S * 1000)
     assert tainted.is_empty
     keys = shingle_keys(text(1, 5000))
-    tainted.add(keys[:1000], origin=7, seen_ms=0)
-    tainted.add(keys[500:1500], origin=8, seen_ms=1000)
+    tainted.add(keys[:1000], origin=7, now_ms=0)
+    tainted.add(keys[500:1500], origin=8, now_ms=1000)
     assert not tainted.is_empty
     assert tainted.contains(keys).tolist() == [True] * 1500 + [False] * (len(keys) - 1500)
     origins = parties(tainted.origins(keys[:1500]))
@@ -123,8 +123,8 @@ def test_a_bleed_that_goes_on_for_days_stays_tainted() -> None:
     tainted = TaintedShingles(horizon_ms=DAY_S * 1000)
     keys = shingle_keys(SECRET)
     for hours in range(0, 240, 6):
-        tainted.add(keys, origin=7, seen_ms=hours * 3_600_000)
+        tainted.add(keys, origin=7, now_ms=hours * 3_600_000)
         assert tainted.contains(keys).all(), hours
         assert (parties(tainted.origins(keys)) == 7).any(axis=1).all()
         others = shingle_keys(text(1000 + hours, 30))
-        tainted.add(others, origin=9, seen_ms=hours * 3_600_000)
+        tainted.add(others, origin=9, now_ms=hours * 3_600_000)
