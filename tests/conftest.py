@@ -9,7 +9,6 @@ of a kernel, not at the ones that it calls.
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,7 @@ _DIGEST = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(_KERNELS.glob("
 
 os.environ.setdefault(
     "NUMBA_CACHE_DIR",
-    str(Path(tempfile.gettempdir()) / f"bleedwatch-kernels-{_DIGEST.hexdigest()[:16]}"),
+    str(_KERNELS.parents[1] / ".pytest_cache" / f"kernels-{_DIGEST.hexdigest()[:16]}"),
 )
 
 _FOLDER = os.environ.get(VARIABLE)
