@@ -142,7 +142,7 @@ class _Ours:
         for number, phrase in enumerate(traffic.phrases * COMMON_TENANTS):
             hashes = traffic.table[phrase]
             self._detector.warm(self._next(hashes, at_ms=number // PHRASES - day_ms))
-        for number in range(LIVE_POSTINGS * 2 // RESPONSE_TOKENS):
+        for number in range(LIVE_POSTINGS * 3 // RESPONSE_TOKENS):
             self._detector.warm(self._next(traffic.response(), at_ms=number - day_ms))
         for _ in range(LIVE_POSTINGS // 2 // RESPONSE_TOKENS):
             self.run([traffic.response()])

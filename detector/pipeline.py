@@ -12,7 +12,8 @@ from detector.index.density import PoolDensity
 from detector.index.postings import Hits, PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.index.taint import TaintedShingles
-from detector.index.tenant_table import TenantTable
+from detector.index.tenant_table import TenantTable, mark_of
+from detector.kernels.intake import take
 from detector.kernels.shingle import shingles
 from detector.match.attribution import Attribution, Attributor
 from detector.match.confidence import confidence, thresholds
@@ -112,28 +113,29 @@ class Detector:
     def warm(self, sequence: Sequence) -> None:
         """Learn from past traffic: commonness and own history, no judgement, no window."""
         self._advance(sequence)
-        keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
-        self._learn(sequence, keys, ~masked, self._party(sequence))
+        self._take(sequence, self._party(sequence))
 
     def observe(self, sequence: Sequence) -> list[Finding]:
         """Compare one sequence with the window, in both directions, and add it to the window."""
         self._advance(sequence)
         self.stats.tokens += len(sequence.token_hashes)
-        keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
         party = self._party(sequence)
-        use, common = self._select(sequence, keys, masked, party)
-        self._make_room(len(keys))
+        self._make_room(len(sequence.token_hashes))
+        keys, masked, rare = self._take(sequence, party)
+        use = self._select(keys, masked, rare)
         at = self._store.add(sequence, party)
         pool_keys = self._index.pool_keys(keys, sequence.kv_pool)
         hits = self._index.observe(pool_keys, use, at, window_ms=self._settings.window.length_ms)
         whole = len(keys) - int(np.count_nonzero(masked))
         self._density.add(sequence.kv_pool, whole, sequence.started_at_ms)
+        if sequence.kind is Kind.RESPONSE:
+            self._count(len(keys), whole - int(np.count_nonzero(rare)), hits)
+        if not len(hits.at):
+            return []
         sink = Sink(
             at=at, party=party, sequence=sequence, store=self._store,
             keys=keys, masked=masked, pool_keys=pool_keys,
         )  # fmt: skip
-        if sequence.kind is Kind.RESPONSE:
-            self._count(len(keys), common, hits)
         judged = [(each, self._judge.judge(*each)) for each in self._sinks(sink, hits)]
         findings = [one for (each, _), verdicts in judged for one in self._report(each, verdicts)]
         for (each, _), verdicts in judged:
@@ -215,35 +217,34 @@ class Detector:
             keys=keys, masked=masked, pool_keys=self._index.pool_keys(keys, sequence.kv_pool),
         )  # fmt: skip
 
-    def _learn(
-        self, sequence: Sequence, keys: Keys, use: Mask, party: int, rare: Mask | None = None
-    ) -> int:
-        if not self._tainted.is_empty:
-            use &= ~self._tainted.contains(keys)
+    def _take(self, sequence: Sequence, party: int) -> tuple[Keys, Mask, Mask]:
+        """Shingle and learn a sequence; return its keys, the masked ones and those not common.
+
+        What a sequence taught is taken back where it turns out to be somebody else's.
+        """
         slots, homes, _ = self._index.table
-        return self._seen.learn(
-            keys,
-            use,
-            party=party,
-            seen_ms=sequence.started_at_ms,
-            now_ms=self._now_ms,
-            rare=rare,
-            following=(slots, homes, self._index.salt(sequence.kv_pool)),
+        return take(  # type: ignore[no-any-return]
+            sequence.token_hashes,
+            self._settings.filter.min_distinct,
+            *self._tainted.tables,
+            *self._seen.room_for(len(sequence.token_hashes), self._now_ms),
+            mark_of(party, sequence.started_at_ms),
+            slots,
+            homes,
+            self._index.salt(sequence.kv_pool),
         )
 
-    def _select(self, sequence: Sequence, keys: Keys, masked: Mask, party: int) -> tuple[Mask, int]:
-        """Learn a sequence; return which shingles to index, and how many are common for everybody.
+    def _select(self, keys: Keys, masked: Mask, rare: Mask) -> Mask:
+        """Return which shingles to index: all that are not common for everybody, or a sample.
 
         Leaving the common ones out saves most of the work on stock phrases; runs are extended over
-        them. What the sequence taught is taken back where it turns out to be somebody else's.
+        them.
         """
-        use = ~masked
         if self._settings.index.sampling == "every":
-            return use, self._learn(sequence, keys, use.copy(), party, rare=use)
-        self._learn(sequence, keys, use.copy(), party)
+            return rare
         # a pick on a masked shingle would be lost, and the guarantee with it: those sort last
         ranked = np.where(masked, _NEVER_PICKED, keys)
-        return use & winnow(ranked, self._settings.index.winnow_window), 0
+        return ~masked & winnow(ranked, self._settings.index.winnow_window)
 
     def _count(self, shingles_seen: int, common: int, hits: Hits) -> None:
         """Count a response's shingles, and those that other tenants have shown as well."""

@@ -43,6 +43,10 @@ class Hits(NamedTuple):
     received: Mask
 
 
+_NONE = np.empty(0, np.int64)
+_NO_HITS = Hits(_NONE, _NONE, _NONE, np.empty(0, np.bool_))
+
+
 class PostingIndex:
     """Shingle key and pool to (first, last) posting of each owner, within a byte budget.
 
@@ -100,6 +104,8 @@ class PostingIndex:
             self._slots, self._homes, self._swept, len(pool_keys) // 2, self._gone
         )
         self.rows -= int(emptied)
+        if not written and not chunks:
+            return _NO_HITS
         found = self._buffer[:written]
         if chunks:
             found = np.concatenate([*chunks, found])

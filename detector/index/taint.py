@@ -34,12 +34,15 @@ class TaintedShingles:
             self._table.learn(keys, first == party, party=party, seen_ms=now_ms, now_ms=now_ms)
         tenants.remember(self._maybe, keys, np.ones(len(keys), np.bool_))
 
+    @property
+    def tables(self) -> tuple[Mask, Marks, int, Marks, int]:
+        """The filter and both generations as kernels take them."""
+        slots, homes, _, old_slots, old_homes, _ = self._table.tables
+        return self._maybe, slots, homes, old_slots, old_homes
+
     def contains(self, keys: Keys) -> Mask:
         """True for every tainted key."""
-        slots, homes, _, old_slots, old_homes, _ = self._table.tables
-        return tenants.contains(  # type: ignore[no-any-return]
-            self._maybe, slots, homes, old_slots, old_homes, keys
-        )
+        return tenants.contains(*self.tables, keys)  # type: ignore[no-any-return]
 
     def origins(self, keys: Keys) -> Marks:
         """Return the marks of every key; their party is where the content came from."""

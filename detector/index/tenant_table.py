@@ -12,14 +12,10 @@ from numpy.typing import NDArray
 
 from detector.kernels import tenants
 from detector.kernels.buckets import ROWS, new_table
+from detector.kernels.intake import nothing_follows
 from detector.sketch.shingle import Keys, Mask
 
 Marks = NDArray[np.int64]
-
-Following = tuple[NDArray[np.int64], int, np.int64]
-"""A table, its homes and the salt of its keys."""
-
-NOTHING_FOLLOWS: Following = (np.zeros(1, np.int64), 0, np.int64(0))
 
 LOAD_LIMIT = 0.65
 GROWTH = 1.5
@@ -36,7 +32,7 @@ class _Generation:
         self.homes = homes
         self.slots = new_table(homes) if homes else np.zeros(0, np.int64)
         self.shared = np.zeros((shared, tenants.MARKS), np.int64)
-        self.counts = np.zeros(3, np.int64)
+        self.counts = np.zeros(2, np.int64)
 
     @property
     def nbytes(self) -> int:
@@ -48,20 +44,24 @@ class _Generation:
 
     def bytes_after(self, keys: int) -> int:
         """Bytes this generation would take with room for that many more keys."""
-        if self.has_room(keys):
-            return self.nbytes
-        return self.nbytes + (self._homes_for(keys) - self.homes) * _BUCKET_BYTES
+        homes = self.homes if self.has_room(keys) else self._homes_for(keys)
+        grown = (homes - self.homes) * _BUCKET_BYTES
+        rows = len(self.shared)
+        while self.counts[1] + keys > rows:
+            rows *= 2
+        return (
+            self.nbytes + grown + (rows - len(self.shared)) * self.shared.itemsize * tenants.MARKS
+        )
 
     def make_room(self, keys: int) -> None:
-        if self.has_room(keys):
-            return
-        old = self.slots
-        self.homes = self._homes_for(keys)
-        self.slots = new_table(self.homes)
-        tenants.rehash(old, self.slots, self.homes)
-
-    def grow_shared(self) -> None:
-        self.shared = np.concatenate([self.shared, np.zeros_like(self.shared)])
+        """Grow until that many more keys fit, even if each of them becomes shared."""
+        if not self.has_room(keys):
+            old = self.slots
+            self.homes = self._homes_for(keys)
+            self.slots = new_table(self.homes)
+            tenants.rehash(old, self.slots, self.homes)
+        while self.counts[1] + keys > len(self.shared):
+            self.shared = np.concatenate([self.shared, np.zeros_like(self.shared)])
 
     def _homes_for(self, keys: int) -> int:
         return int(max(self.homes * GROWTH, (self.counts[0] + keys) / (ROWS * LOAD_LIMIT) * GROWTH))
@@ -88,44 +88,22 @@ class TenantTable:
         """True while no key was ever learned or all were forgotten."""
         return not (self._new.counts[0] or self._old.counts[0])
 
-    def learn(
-        self,
-        keys: Keys,
-        use: Mask,
-        *,
-        party: int,
-        seen_ms: int,
-        now_ms: int,
-        rare: Mask | None = None,
-        following: Following = NOTHING_FOLLOWS,
-    ) -> int:
+    def learn(self, keys: Keys, use: Mask, *, party: int, seen_ms: int, now_ms: int) -> None:
         """Record that `party` has shown the used keys at `seen_ms`; both times are event time.
 
         `now_ms` is the time that others agree on and never goes back: it alone decides what is
         forgotten, so that one wrong clock does not empty the memory.
-
-        Clears `rare` in place where three parties, this one included, have shown the key: it is
-        common whoever source and receiver are. Returns how many were cleared. `following` is the
-        table that is asked for the same keys next.
         """
-        if not len(keys):
-            return 0
-        self._rotate_if_due(len(keys), now_ms)
+        room = self.room_for(len(keys), now_ms)
+        rare = np.zeros(len(keys), np.bool_)
+        tenants.learn(*room, keys, use, rare, mark_of(party, seen_ms), *nothing_follows())
+
+    def room_for(self, keys: int, now_ms: int) -> tuple[Marks, int, Marks, NDArray[np.int64]]:
+        """Make room for that many keys; return the newer generation as the kernels take it."""
+        self._rotate_if_due(keys, now_ms)
         new = self._new
-        new.make_room(len(keys))
-        seconds = min(max(seen_ms // 1000 + tenants.TIME_OFFSET, 0), (1 << tenants.TIME_BITS) - 1)
-        mark = np.int64((party + 1) << tenants.TIME_BITS | seconds)
-        if rare is None:
-            rare = np.zeros(len(keys), np.bool_)
-        new.counts[2] = 0
-        at = 0
-        while True:
-            at = tenants.learn(
-                new.slots, new.homes, new.shared, new.counts, keys, use, rare, at, mark, *following
-            )
-            if at == len(keys):
-                return int(new.counts[2])
-            new.grow_shared()
+        new.make_room(keys)
+        return new.slots, new.homes, new.shared, new.counts
 
     def unlearn(self, keys: Keys, *, party: int, since_ms: int) -> None:
         """Take back that `party` has shown these keys: they turned out to be somebody else's.
@@ -159,6 +137,12 @@ class TenantTable:
         self._old = self._new
         # days resemble each other: the size of the last one saves growing through all sizes again
         self._new = _Generation(max(self._old.homes, _FIRST_HOMES), len(self._old.shared))
+
+
+def mark_of(party: int, seen_ms: int) -> np.int64:
+    """Return the mark of a party that has shown something at an instant of event time."""
+    seconds = min(max(seen_ms // 1000 + tenants.TIME_OFFSET, 0), (1 << tenants.TIME_BITS) - 1)
+    return np.int64((party + 1) << tenants.TIME_BITS | seconds)
 
 
 def parties(marks: Marks) -> NDArray[np.int64]:

@@ -68,16 +68,15 @@ def _add_mark(marks, mark):
 
 
 @njit(nogil=True, cache=True)
-def learn(slots, homes, shared, counts, keys, use, rare, begin, mark, postings, places, salt):
+def learn(slots, homes, shared, counts, keys, use, rare, mark, postings, places, salt):
     """Record that the mark's party has shown the used keys, and clear `rare` where all show them.
 
     That is where three parties have shown the key by now: whoever source and receiver are, a third
-    party has shown it, so it is common for all pairs. `counts` holds (rows used, shared rows used,
-    keys found common) and is updated. Returns the next key to go on from: stops when `shared` is
-    full. The table of postings, with `places` homes and keys salted, is asked next for the same
-    keys, so its lines are fetched in the same breath.
+    party has shown it, so it is common for all pairs. `counts` holds (rows used, shared rows used)
+    and is updated; both tables must have room for all keys. The table of postings, with `places`
+    homes and keys salted, is asked next for the same keys, so its lines are fetched as well.
     """
-    for i in range(begin, len(keys)):
+    for i in range(len(keys)):
         if i + PREFETCH_AHEAD < len(keys):
             ahead = keys[i + PREFETCH_AHEAD]
             prefetch(slots, home(ahead, homes))  # type: ignore[call-arg]
@@ -98,19 +97,15 @@ def learn(slots, homes, shared, counts, keys, use, rare, begin, mark, postings, 
             _add_mark(marks, mark)
             if rare[i] and _real(marks) >= COMMON_PARTIES:
                 rare[i] = False
-                counts[2] += 1
         elif word >> TIME_BITS == mark >> TIME_BITS:
             slots[row + _ONE] = min(word, mark)
         elif word >> TIME_BITS == NOBODY + 1:
             slots[row + _ONE] = mark
         else:
-            if counts[1] >= shared.shape[0]:
-                return i
             shared[counts[1], 0] = word
             shared[counts[1], 1] = mark
             counts[1] += 1
             slots[row + _ONE] = -counts[1]
-    return len(keys)
 
 
 @njit(nogil=True, cache=True)
