@@ -48,7 +48,7 @@ Row = dict[str, str | float]
 
 
 def run_bench(*, on_progress: OnProgress | None = None) -> list[Row]:
-    """Return one row per contestant: nanoseconds of CPU per token, and how we compare with it."""
+    """Return one row per thing measured; `ratio` is to the core, so a peer's is our speed-up."""
     step = on_progress or (lambda _share, _label: None)
     step(0.0, "making traffic")
     traffic = _Traffic()
@@ -75,7 +75,8 @@ def run_bench(*, on_progress: OnProgress | None = None) -> list[Row]:
     rows = _rows(times)
     step(0.9, "reading")
     rows.append(_reading(traffic))
-    rows.append({"contestant": "index, bytes per live posting", "value": ours.bytes_per_posting()})
+    size = ours.bytes_per_posting()
+    rows.append({"measured": "index, per live posting", "median": size, "unit": "bytes"})
     return rows
 
 
@@ -86,11 +87,12 @@ def _rows(times: dict[str, list[float]]) -> list[Row]:
         median = statistics.median(each)
         rows.append(
             {
-                "contestant": name,
-                "ns_per_token": round(median, 1),
+                "measured": name,
+                "median": round(median, 1),
+                "unit": "ns/token",
                 "least": round(min(each), 1),
                 "most": round(max(each), 1),
-                "ratio_to_core": round(median / ours, 2),
+                "ratio": round(median / ours, 2),
             }
         )
     return rows
@@ -232,7 +234,7 @@ def _reading(traffic: _Traffic) -> Row:
     if not report.tokens:
         raise UsageError("the benchmark's own file was not read")
     rate = report.tokens / report.cpu_seconds
-    return {"contestant": "replay of a JSONL file, tokens per second", "value": round(rate)}
+    return {"measured": "replay of a JSONL file", "median": round(rate), "unit": "tokens/s"}
 
 
 def _line(number: int, traffic: _Traffic) -> bytes:

@@ -9,11 +9,11 @@ class Reason(enum.StrEnum):
     OWN_PROMPT = "own_prompt"
     COMMON = "common"
     OWN_HISTORY = "own_history"
-    SAME_QUESTION = "same_question"
-    TEMPLATE = "template"
     SAME_ACCOUNT = "same_account"
     GATEWAY_CACHE = "gateway_cache"
     SIBLING = "sibling"
+    SAME_QUESTION = "same_question"
+    TEMPLATE = "template"
     ALLOW_LIST = "allow_list"
 
 
