@@ -11,7 +11,7 @@ from detector.model import Sequence
 from detector.reading import OnProgress, Reading
 from detector.sample.scenario import Scenario, demo_scenario
 from detector.sample.traffic import SampleRequest
-from detector.service import ReplayReport, deployment_table, new_detector, run
+from detector.service import ReplayReport, deployment_table, learn, new_detector, run
 from ingest.chat_template import ChatTemplate
 from ingest.coverage import Coverage
 from ingest.door import Door
@@ -38,8 +38,7 @@ def run_demo(
         detector = new_detector(settings.detection, table)
         step(0.4, "learning")
         door = Door(table, Tenancy(rules), ChatTemplate(settings.template), Coverage())
-        for sequence in _history(scenario, door):
-            detector.warm(sequence)
+        learn(detector, _history(scenario, door), window=settings.detection.window)
         reading = Reading(settings, table)
         began = time.process_time()
         sequences = reading.sequences(

@@ -18,8 +18,7 @@ from detector.evaluation.score import Replayed, confidences, figures
 from detector.index.window import Sequencer
 from detector.model import Kind, Sequence
 from detector.reading import OnProgress, Reading
-from detector.service import deployment_table, detect, new_detector, surest
-from detector.sketch.token_table import TokenTable
+from detector.service import deployment_table, detect, learn, new_detector, surest
 
 ARRIVAL_HOLD_MS = 2_000
 """How long a live stream holds records back for order: each arrives when it ends, so the linger of
@@ -88,8 +87,7 @@ class _Evaluation:
     def _replay(self, sequences: list[Sequence], history: list[Sequence]) -> Replayed:
         """Replay sequences in the order of a live stream: each arrives when it ends."""
         detector = new_detector(self._settings.detection, self._table)
-        for sequence in history:
-            detector.warm(sequence)
+        learn(detector, history, window=self._settings.detection.window)
         arriving = sorted(sequences, key=lambda one: (one.ended_at_ms, one.kind is Kind.RESPONSE))
         began = time.process_time()
         found = list(detect(detector, Sequencer(hold_ms=ARRIVAL_HOLD_MS), arriving))

@@ -14,7 +14,7 @@ PoolId = NewType("PoolId", str)
 Hashes = NDArray[np.uint32]
 
 MAX_SEQUENCE_TOKENS = 131_072
-"""Longest sequence in one part (DESIGN 4): the default Kafka message limit then holds."""
+"""Longest sequence in one part: the default Kafka message limit then holds."""
 
 PART_OVERLAP = 9
 """Tokens that two parts of one long sequence share: one less than a shingle, so none is lost."""

@@ -1,4 +1,4 @@
-"""The whole detection as one composition: sequences in, findings out; no I/O, clock or randomness."""
+"""The whole detection in one composition: sequences in, findings out, no I/O and no clock."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -11,9 +11,11 @@ from detector.finding import Finding
 from detector.index.density import PoolDensity
 from detector.index.postings import Hits, PostingIndex
 from detector.index.sequences import SequenceStore
-from detector.index.tenant_table import TenantTable
+from detector.index.taint import TaintedShingles
+from detector.index.tenant_table import TenantTable, mark_of
+from detector.kernels.intake import take
 from detector.kernels.shingle import shingles
-from detector.match.attribution import Attribution, attribute
+from detector.match.attribution import Attribution, Attributor
 from detector.match.confidence import confidence, thresholds
 from detector.match.judge import Judge
 from detector.match.sessions import SessionRepeats
@@ -25,14 +27,11 @@ from detector.settings import DetectionSettings
 from detector.sketch.shingle import Keys, Mask
 from detector.sketch.winnow import winnow
 
-TAINT_MEMORY_BYTES = 64 * 1024 * 1024
-"""Tainted shingles are few: findings times run length; 64 MiB hold two million of them."""
-
-
 _NEVER_PICKED = np.int64(2**63 - 1)
+"""Where masked shingles sort when shingles are sampled."""
 
-_FORGET_AT_LEAST = 256
-"""Expired sequences below which forgetting them is not worth a sweep of the index."""
+RENUMBER_AT = 1 << 22
+"""Positions at which the gone ones are given up: half of what the index can number."""
 
 
 @dataclass(slots=True)
@@ -62,15 +61,19 @@ class Detector:
             horizon_ms=settings.commonness.horizon_ms,
             memory_bytes=settings.commonness.memory_bytes,
         )
-        self._tainted = TenantTable(
-            horizon_ms=settings.commonness.horizon_ms, memory_bytes=TAINT_MEMORY_BYTES
-        )
+        self._tainted = TaintedShingles(horizon_ms=settings.commonness.horizon_ms)
         self._judge = Judge(
             settings.filter,
             store=self._store,
             index=self._index,
             seen=self._seen,
             allowed=np.empty(0, np.int64) if allowed is None else np.unique(allowed),
+        )
+        self._attributor = Attributor(
+            store=self._store,
+            index=self._index,
+            tainted=self._tainted,
+            window_ms=settings.window.length_ms,
         )
         self._density = PoolDensity(window_ms=settings.window.length_ms)
         self._sessions = SessionRepeats(keep_ms=settings.window.keep_ms)
@@ -109,77 +112,66 @@ class Detector:
 
     def warm(self, sequence: Sequence) -> None:
         """Learn from past traffic: commonness and own history, no judgement, no window."""
-        self._advance(sequence, None)
-        keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
-        self._learn(sequence, keys, masked, self._party(sequence))
+        self._advance(sequence)
+        self._take(sequence, self._party(sequence))
 
-    def observe(self, sequence: Sequence, *, now_ms: int | None = None) -> list[Finding]:
-        """Compare one sequence with the window, in both directions, and add it to the window.
-
-        `now_ms` is the newest event time known, when that is later than the sequence itself.
-        """
-        self._advance(sequence, now_ms)
+    def observe(self, sequence: Sequence) -> list[Finding]:
+        """Compare one sequence with the window, in both directions, and add it to the window."""
+        self._advance(sequence)
         self.stats.tokens += len(sequence.token_hashes)
-        keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
-        use = ~masked
-        if self._settings.index.sampling == "winnow":
-            # a pick on a masked shingle would be lost, and the guarantee with it: those sort last
-            ranked = np.where(masked, _NEVER_PICKED, keys)
-            use &= winnow(ranked, self._settings.index.winnow_window)
-        expired = self._make_room(len(keys))
         party = self._party(sequence)
+        self._make_room(len(sequence.token_hashes))
+        keys, masked, rare = self._take(sequence, party)
+        use = self._select(keys, masked, rare)
         at = self._store.add(sequence, party)
         pool_keys = self._index.pool_keys(keys, sequence.kv_pool)
-        hits = self._index.observe(
-            pool_keys, use, at, expired=expired, window_ms=self._settings.window.length_ms
-        )
-        self._density.add(sequence.kv_pool, int(use.sum()), sequence.started_at_ms)
+        hits = self._index.observe(pool_keys, use, at, window_ms=self._settings.window.length_ms)
+        whole = len(keys) - int(np.count_nonzero(masked))
+        self._density.add(sequence.kv_pool, whole, sequence.started_at_ms)
+        if sequence.kind is Kind.RESPONSE:
+            self._count(len(keys), whole - int(np.count_nonzero(rare)), hits)
+        if not len(hits.at):
+            return []
         sink = Sink(
             at=at, party=party, sequence=sequence, store=self._store,
             keys=keys, masked=masked, pool_keys=pool_keys,
         )  # fmt: skip
-        self._count(sink, hits)
         judged = [(each, self._judge.judge(*each)) for each in self._sinks(sink, hits)]
         findings = [one for (each, _), verdicts in judged for one in self._report(each, verdicts)]
         for (each, _), verdicts in judged:
-            self._taint(each, verdicts, late=each is not sink)
-        self._learn(sequence, keys, masked, party)
+            self._taint(each, verdicts)
         self.stats.findings += len(findings)
         return findings
 
     def _sinks(self, current: Sink, hits: Hits) -> Iterator[tuple[Sink, SinkHits]]:
-        """Yield every response to judge: the current one, and earlier ones it may be a source of."""
+        """Yield every response to judge: the current one and earlier ones it may have fed."""
         received = hits.received
+        if received.all():
+            if len(received):
+                yield current, SinkHits(hits.other, hits.other_at, hits.at)
+            return
         if received.any():
-            yield (
-                current,
-                SinkHits(hits.other[received], hits.other_at[received], hits.at[received]),
-            )
+            mine = SinkHits(hits.other[received], hits.other_at[received], hits.at[received])
+            yield current, mine
         for other in np.unique(hits.other[~received]).tolist():
             given = ~received & (hits.other == other)
             source = np.full(int(given.sum()), current.at)
             yield self._stored_sink(other), SinkHits(source, hits.at[given], hits.other_at[given])
 
     def _report(self, sink: Sink, verdicts: list[Verdict]) -> Iterator[Finding]:
-        window_ms = self._settings.window.length_ms
-        for attribution in attribute(sink, verdicts, self._store, self._tainted, window_ms):
+        for attribution in self._attributor.attribute(sink, verdicts):
             finding = self._finding(sink, attribution)
             if finding is not None:
                 yield finding
 
-    def _taint(self, sink: Sink, verdicts: list[Verdict], *, late: bool) -> None:
-        """Keep unexplained shingles out of the memory; the first origin stays their origin.
-
-        A sink judged `late`, when its source came after it, has been learned from: that is undone.
-        """
+    def _taint(self, sink: Sink, verdicts: list[Verdict]) -> None:
+        """Take unexplained shingles out of the memory; the first origin stays their origin."""
+        since_ms = sink.sequence.started_at_ms
         for verdict in verdicts:
             self.stats.unexplained_shingles += len(verdict.keys)
-            new = ~self._tainted.contains(verdict.keys)
             origin = int(self._store.owners[verdict.source]) >> 1
-            self._tainted.learn(verdict.keys, new, party=origin, seen_ms=self._now_ms)
-            if late:
-                since_ms = sink.sequence.started_at_ms
-                self._seen.unlearn(verdict.keys, party=sink.party, since_ms=since_ms)
+            self._tainted.add(verdict.keys, origin=origin, now_ms=self._now_ms)
+            self._seen.unlearn(verdict.keys, party=sink.party, since_ms=since_ms)
 
     def _finding(self, sink: Sink, attribution: Attribution) -> Finding | None:
         best = attribution.verdict
@@ -225,36 +217,56 @@ class Detector:
             keys=keys, masked=masked, pool_keys=self._index.pool_keys(keys, sequence.kv_pool),
         )  # fmt: skip
 
-    def _learn(self, sequence: Sequence, keys: Keys, masked: Mask, party: int) -> None:
-        use = ~masked
-        if not self._tainted.is_empty:
-            use &= ~self._tainted.contains(keys)
-        self._seen.learn(keys, use, party=party, seen_ms=sequence.started_at_ms)
+    def _take(self, sequence: Sequence, party: int) -> tuple[Keys, Mask, Mask]:
+        """Shingle and learn a sequence; return its keys, the masked ones and those not common.
 
-    def _count(self, sink: Sink, hits: Hits) -> None:
-        if sink.sequence.kind is Kind.RESPONSE:
-            self.stats.responses += 1
-            self.stats.response_shingles += len(sink.keys)
-            if hits.received.any():
-                self.stats.overlapping_shingles += _distinct(hits.at[hits.received])
+        What a sequence taught is taken back where it turns out to be somebody else's.
+        """
+        slots, homes, _ = self._index.table
+        return take(  # type: ignore[no-any-return]
+            sequence.token_hashes,
+            self._settings.filter.min_distinct,
+            *self._tainted.tables,
+            *self._seen.room_for(len(sequence.token_hashes), self._now_ms),
+            mark_of(party, sequence.started_at_ms),
+            slots,
+            homes,
+            self._index.salt(sequence.kv_pool),
+        )
 
-    def _make_room(self, keys: int) -> int:
-        """Make room in the index; return how many of the oldest sequences have expired."""
-        expired = self._expired()
-        dropped = self._index.make_room(keys, expired)
-        if not dropped and expired > max(_FORGET_AT_LEAST, len(self._store) // 2):
-            dropped = expired
-            self._index.forget(dropped)
-        self._store.drop(dropped)
-        return max(expired - dropped, 0)
+    def _select(self, keys: Keys, masked: Mask, rare: Mask) -> Mask:
+        """Return which shingles to index: all that are not common for everybody, or a sample.
+
+        Leaving the common ones out saves most of the work on stock phrases; runs are extended over
+        them.
+        """
+        if self._settings.index.sampling == "every":
+            return rare
+        # a pick on a masked shingle would be lost, and the guarantee with it: those sort last
+        ranked = np.where(masked, _NEVER_PICKED, keys)
+        return ~masked & winnow(ranked, self._settings.index.winnow_window)
+
+    def _count(self, shingles_seen: int, common: int, hits: Hits) -> None:
+        """Count a response's shingles, and those that other tenants have shown as well."""
+        self.stats.responses += 1
+        self.stats.response_shingles += shingles_seen
+        self.stats.overlapping_shingles += common + _distinct(hits.at[hits.received])
+        self._judge.count_common(common)
+
+    def _make_room(self, keys: int) -> None:
+        """Make room in the index and let go of the sequences that have left the window."""
+        gone = self._index.make_room(keys, self._expired())
+        self._store.release(gone)
+        if len(self._store) >= RENUMBER_AT:
+            self._store.drop(self._index.renumber())
 
     def _expired(self) -> int:
         return self._store.expired(self._now_ms - self._settings.window.keep_ms)
 
-    def _advance(self, sequence: Sequence, now_ms: int | None) -> None:
+    def _advance(self, sequence: Sequence) -> None:
         if self._first_ms is None:
             self._first_ms = self._now_ms = sequence.started_at_ms
-        self._now_ms = max(self._now_ms, sequence.ended_at_ms, now_ms or sequence.ended_at_ms)
+        self._now_ms = max(self._now_ms, sequence.ended_at_ms)
 
     def _party(self, sequence: Sequence) -> int:
         """Return the number of the party inside the isolation boundary that a sequence is of."""
@@ -269,4 +281,6 @@ class Detector:
 
 def _distinct(ascending: NDArray[np.int64]) -> int:
     """Count the distinct values of an array in ascending order."""
+    if not len(ascending):
+        return 0
     return int(np.count_nonzero(ascending[1:] != ascending[:-1])) + 1

@@ -1,8 +1,11 @@
 """Composition of the embedded pipeline: files in, findings out, no broker and no database."""
 
 import time
-from collections.abc import Iterable, Sequence as Items
+from collections.abc import Iterable
+from collections.abc import Sequence as Items
 from dataclasses import dataclass
+
+import msgspec
 
 from detector.config.root import Settings
 from detector.errors import UsageError
@@ -59,17 +62,30 @@ def replay(
     Raises InputError when a file cannot be read or holds no request at all, UsageError,
     KeyFileError. `cpu_seconds` covers the replay without the learning.
     """
+    window = settings.detection.window
     table = deployment_table(settings)
     detector = new_detector(settings.detection, table)
     past = Reading(settings, table)
-    for sequence in past.sequences(history, log_format=format, on_progress=on_progress):
-        detector.warm(sequence)
+    learn(
+        detector, past.sequences(history, log_format=format, on_progress=on_progress), window=window
+    )
     reading = Reading(settings, table)
     began = time.process_time()
     sequences = reading.sequences(
         paths, log_format=format, engine=engine, kv_pool=kv_pool, on_progress=on_progress
     )
-    return run(detector, sequences, reading, settings.detection.window, began=began)
+    return run(detector, sequences, reading, window, began=began)
+
+
+def learn(detector: Detector, sequences: Iterable[Sequence], *, window: WindowSettings) -> None:
+    """Teach the detector past traffic in event order, without what a jumped clock has dated."""
+    sequencer = Sequencer(hold_ms=replay_hold_ms(window))
+    for sequence in sequences:
+        for ready in sequencer.push(sequence):
+            detector.warm(ready)
+    for ready in sequencer.drain():
+        if sequencer.newest_ms is not None and ready.started_at_ms <= sequencer.newest_ms:
+            detector.warm(ready)
 
 
 def run(
@@ -101,12 +117,23 @@ def run(
 def detect(
     detector: Detector, sequencer: Sequencer, sequences: Iterable[Sequence]
 ) -> Iterable[Finding]:
-    """Yield findings as the ordering releases the sequences they rest on."""
+    """Yield findings as the ordering releases the sequences they rest on.
+
+    The detector's clock is that of the released sequence: by the newest one, which after a gap in
+    a log is far ahead, the sources of what was held back would have expired. The newest one only
+    tells when a finding was made.
+    """
     for sequence in sequences:
         for ready in sequencer.push(sequence):
-            yield from detector.observe(ready, now_ms=sequencer.newest_ms)
+            yield from _dated(detector.observe(ready), sequencer.newest_ms)
     for ready in sequencer.drain():
-        yield from detector.observe(ready, now_ms=sequencer.newest_ms)
+        yield from _dated(detector.observe(ready), sequencer.newest_ms)
+
+
+def _dated(findings: Iterable[Finding], newest_ms: int | None) -> Iterable[Finding]:
+    for finding in findings:
+        at_ms = max(finding.detected_at_ms, newest_ms or finding.detected_at_ms)
+        yield msgspec.structs.replace(finding, detected_at_ms=at_ms)
 
 
 def surest(findings: Iterable[Finding]) -> list[Finding]:
@@ -128,7 +155,7 @@ def new_detector(settings: DetectionSettings, table: TokenTable) -> Detector:
 
 
 def deployment_table(settings: Settings) -> TokenTable:
-    """Return the token table of the configured secret; without one, of a secret for this run only."""
+    """Return the token table of the configured secret, or else of a secret for this run only."""
     secret = ephemeral_secret() if settings.key_file is None else load_secret(settings.key_file)
     keys = secret.keys()
     return TokenTable(keys.hash_key, key_id=keys.key_id)

@@ -54,7 +54,9 @@ class IndexSettings(Section):
 class CommonnessSettings(Section):
     """The day-long memory of which tenants have shown which shingle."""
 
-    horizon_ms: Positive = Field(86_400_000, description="How long a shingle is remembered (a day).")
+    horizon_ms: Positive = Field(
+        86_400_000, description="How long a shingle is remembered (a day)."
+    )
     memory_bytes: Positive = Field(1024**3, description="Byte budget; the oldest goes first.")
     learning_ms: Annotated[int, Field(ge=0)] = Field(
         3_600_000,

@@ -63,14 +63,12 @@ class OurIndex:
             kv_pool=PoolId("pool"), engine=EngineId("engine"), model="", kind=Kind.RESPONSE,
             started_at_ms=number, ended_at_ms=number + 1, token_hashes=self._tokens,
         )  # fmt: skip
-        expired = self._store.expired(number - self._keep)
-        dropped = self._index.make_room(len(keys), expired)
-        self._store.drop(dropped)
+        self._store.release(
+            self._index.make_room(len(keys), self._store.expired(number - self._keep))
+        )
         at = self._store.add(sequence, owner)
-        self._index.observe(
-            self._index.pool_keys(keys, "pool"), self._use, at,
-            expired=expired - dropped, window_ms=self._keep,
-        )  # fmt: skip
+        pool_keys = self._index.pool_keys(keys, "pool")
+        self._index.observe(pool_keys, self._use, at, window_ms=self._keep)
 
     def bytes_per_posting(self) -> float:
         """Return bytes of the table per live posting."""

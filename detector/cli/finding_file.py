@@ -3,6 +3,7 @@
 import difflib
 import io
 import itertools
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ MIN_PREFIX = 6
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """A finding is a few kilobytes; a longer line is another kind of file."""
+
+_QUOTED = re.compile(r"(?<=^Invalid enum value) .*(?= - at `)", re.DOTALL)
+"""The one message of the decoder that quotes what the file holds."""
 
 _HINT = "write findings with `bleedwatch replay ... --save FILE` or `-o jsonl`"
 
@@ -94,10 +98,10 @@ def _nearest(wanted: str, known: list[str]) -> str:
 
 
 def _cause(error: Exception, line: bytes) -> str:
-    """Return the decoder's words: they name the field and its type, never the value."""
+    """Return the decoder's words without the values it quotes: they may be a tenant's text."""
     if len(line) > MAX_LINE_BYTES:
         return "longer than any finding"
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return "nested too deeply" if isinstance(error, RecursionError) else _QUOTED.sub("", str(error))
 
 
 def _listed(identifiers: list[str]) -> str:

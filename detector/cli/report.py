@@ -48,6 +48,21 @@ class Report(Protocol):
         ...
 
     @property
+    def late(self) -> int:
+        """Records that came after their time had passed."""
+        ...
+
+    @property
+    def clock_jumps(self) -> int:
+        """Records dated hours away from those around them."""
+        ...
+
+    @property
+    def evicted_sequences(self) -> int:
+        """Sequences that left the window early for want of memory."""
+        ...
+
+    @property
     def learning(self) -> bool:
         """Whether confidence was capped for lack of history."""
         ...
@@ -109,6 +124,9 @@ def _document(report: Report) -> dict[str, Any]:
         "tokens": report.tokens,
         "cpu_seconds": round(report.cpu_seconds, 3),
         "learning": report.learning,
+        "late": report.late,
+        "clock_jumps": report.clock_jumps,
+        "evicted_sequences": report.evicted_sequences,
         "coverage": _coverage_document(report.coverage),
     }
 
@@ -133,7 +151,16 @@ def _summary(report: Report) -> list[str]:
         f"({report.tokens:,} tokens, {report.cpu_seconds:.1f} s CPU{rate})"
     ]
     lines += coverage_lines(report.coverage)
-    if report.learning:
+    if report.late:
+        lines.append(f"late: {report.late:,} records came after their time had passed")
+    if report.clock_jumps:
+        lines.append(f"clock: {report.clock_jumps:,} records lie hours from those around them")
+    if report.evicted_sequences:
+        lines.append(
+            f"not judged: {report.evicted_sequences:,} prompts and responses left the window early "
+            "(give the index more bytes with detection.index.memory_bytes)"
+        )
+    if any(one.evidence.thresholds.learning for one in report.findings) or report.learning:
         lines.append(
             "learning: too little history to know what is common, so confidence stays low; "
             "give earlier traffic with --history FILE"

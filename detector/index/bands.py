@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from detector.errors import UsageError
 from detector.kernels import bands as kernel
-from detector.kernels.postings import PADDING_ROWS
 from detector.sketch.header import SketchHeader
 from detector.sketch.lsh import BandShape
 from detector.sketch.minhash import Sketches
@@ -125,7 +124,7 @@ class BandIndex:
 
     def _make_table(self, keys: int) -> None:
         self._homes = int(keys / LOAD_LIMIT) + 1
-        self._table = np.zeros((self._homes + PADDING_ROWS, 2), np.int64)
+        self._table = np.zeros((self._homes + kernel.PADDING_ROWS, 2), np.int64)
 
     def _make_slots(self, documents: int) -> None:
         self._links = np.full((documents, self._shape.bands), -1, np.int64)

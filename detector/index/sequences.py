@@ -10,7 +10,8 @@ from detector.model import Kind, Sequence
 
 RequestKey = tuple[str, str, int]
 
-_TIE_BITS = 20
+_TIE_BITS = 15
+"""What 64 bits leave beside the milliseconds of the year 9999, the last time a record may have."""
 
 
 def request_key(sequence: Sequence) -> RequestKey:
@@ -19,32 +20,44 @@ def request_key(sequence: Sequence) -> RequestKey:
 
 
 class SequenceStore:
-    """Live sequences, oldest first. Positions shift down when the oldest are dropped.
+    """The sequences of the window by position, in order of arrival.
+
+    The oldest are released when they have left the window, and their positions are given up later,
+    all at once: then every later position shifts down.
 
     `owners` is party * 2 + is_response; `orders` sorts by start with a tie broken by request, so
     that which of two responses is the source never depends on the order of arrival.
     """
 
     def __init__(self) -> None:
-        self.items: list[Sequence] = []
+        self.items: dict[int, Sequence] = {}
         self.owners: NDArray[np.int32] = np.zeros(1024, np.int32)
         self.starts: NDArray[np.int64] = np.zeros(1024, np.int64)
         self.ends: NDArray[np.int64] = np.zeros(1024, np.int64)
         self.orders: NDArray[np.int64] = np.zeros(1024, np.int64)
         self.tokens = 0
+        self._count = 0
         self._expired = 0
+        self._released = 0
         self._prompts: dict[RequestKey, list[Sequence]] = {}
 
     def __len__(self) -> int:
-        return len(self.items)
+        """Return the number of positions, those of released sequences included."""
+        return self._count
+
+    @property
+    def first_live(self) -> int:
+        """The oldest position that still holds a sequence."""
+        return self._released
 
     def add(self, sequence: Sequence, party: int) -> int:
         """Append a sequence and return its position."""
-        at = len(self.items)
+        at = self._count
+        self._count += 1
         if at == len(self.owners):
             self._double()
         response = sequence.kind is Kind.RESPONSE
-        self.items.append(sequence)
+        self.items[at] = sequence
         self.owners[at] = party * 2 + response
         self.starts[at] = sequence.started_at_ms
         self.ends[at] = sequence.ended_at_ms
@@ -61,26 +74,33 @@ class SequenceStore:
 
     def expired(self, before_ms: int) -> int:
         """Return how many of the oldest sequences started before an instant that only moves on."""
-        for at in range(self._expired, len(self.items)):
+        for at in range(self._expired, self._count):
             if self.starts[at] >= before_ms:
                 self._expired = at
                 return at
-        self._expired = len(self.items)
+        self._expired = self._count
         return self._expired
 
-    def drop(self, count: int) -> None:
-        """Forget the oldest `count` sequences; every later position shifts down by `count`."""
-        if not count:
-            return
-        self._expired = max(self._expired - count, 0)
-        for sequence in self.items[:count]:
+    def release(self, gone: int) -> None:
+        """Let go of the sequences below `gone`; their positions stay."""
+        for at in range(self._released, gone):
+            sequence = self.items.pop(at)
             self.tokens -= len(sequence.token_hashes)
             if sequence.kind is Kind.PROMPT:
                 self._prompts.pop(request_key(sequence), None)
-        del self.items[:count]
+        self._released = max(self._released, gone)
+
+    def drop(self, count: int) -> None:
+        """Give up the oldest `count` positions; every later one shifts down by `count`."""
+        self.release(count)
+        kept = self._count - count
         for name in ("owners", "starts", "ends", "orders"):
             column = getattr(self, name)
-            column[: len(self.items)] = column[count : count + len(self.items)].copy()
+            column[:kept] = column[count : self._count].copy()
+        self.items = {at - count: sequence for at, sequence in self.items.items()}
+        self._count = kept
+        self._expired = max(self._expired - count, 0)
+        self._released -= count
 
     def _double(self) -> None:
         for name in ("owners", "starts", "ends", "orders"):

@@ -2,26 +2,27 @@
 
 One instance answers "is this common?" and "did the receiver have it before?"; another holds the
 tainted shingles with the party they came from. Two generations of one horizon each stand behind
-one another: a key lives one to two horizons after it was last shown, and expiry drops a whole
-generation at once. When the byte budget forces an early change, the memory is shorter: see
-`early_rotations`.
+one another and every showing goes into the newer one: a key lives one to two horizons after it was
+last shown, and expiry drops a whole generation at once. When the byte budget forces an early
+change, the memory is shorter: see `early_rotations`.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detector.kernels import tenants
-from detector.kernels.postings import PADDING_ROWS
+from detector.kernels.buckets import ROWS, new_table
+from detector.kernels.intake import nothing_follows
 from detector.sketch.shingle import Keys, Mask
 
 Marks = NDArray[np.int64]
 
-LOAD_LIMIT = 0.75
+LOAD_LIMIT = 0.65
 GROWTH = 1.5
-"""At 16 bytes a row: 21 to 32 bytes per remembered shingle."""
+"""At 16 bytes a row: 25 to 37 bytes per remembered shingle."""
 
-_FIRST_ROWS = 1 << 15
-_ROW_BYTES = 16
+_FIRST_HOMES = 1 << 13
+_BUCKET_BYTES = 64
 
 
 class _Generation:
@@ -29,7 +30,7 @@ class _Generation:
 
     def __init__(self, homes: int, shared: int) -> None:
         self.homes = homes
-        self.slots = np.zeros((homes + PADDING_ROWS if homes else 0, 2), np.int64)
+        self.slots = new_table(homes) if homes else np.zeros(0, np.int64)
         self.shared = np.zeros((shared, tenants.MARKS), np.int64)
         self.counts = np.zeros(2, np.int64)
 
@@ -37,25 +38,33 @@ class _Generation:
     def nbytes(self) -> int:
         return int(self.slots.nbytes + self.shared.nbytes)
 
+    def has_room(self, keys: int) -> bool:
+        """True while that many more keys stay within the load limit."""
+        return bool(self.counts[0] + keys <= self.homes * ROWS * LOAD_LIMIT)
+
     def bytes_after(self, keys: int) -> int:
         """Bytes this generation would take with room for that many more keys."""
-        if self.counts[0] + keys <= self.homes * LOAD_LIMIT:
-            return self.nbytes
-        return self.nbytes + (self._homes_for(keys) - self.homes) * _ROW_BYTES
+        homes = self.homes if self.has_room(keys) else self._homes_for(keys)
+        grown = (homes - self.homes) * _BUCKET_BYTES
+        rows = len(self.shared)
+        while self.counts[1] + keys > rows:
+            rows *= 2
+        return (
+            self.nbytes + grown + (rows - len(self.shared)) * self.shared.itemsize * tenants.MARKS
+        )
 
     def make_room(self, keys: int) -> None:
-        if self.counts[0] + keys <= self.homes * LOAD_LIMIT:
-            return
-        old = self.slots
-        self.homes = self._homes_for(keys)
-        self.slots = np.zeros((self.homes + PADDING_ROWS, 2), np.int64)
-        tenants.rehash(old, self.slots, self.homes)
-
-    def grow_shared(self) -> None:
-        self.shared = np.concatenate([self.shared, np.zeros_like(self.shared)])
+        """Grow until that many more keys fit, even if each of them becomes shared."""
+        if not self.has_room(keys):
+            old = self.slots
+            self.homes = self._homes_for(keys)
+            self.slots = new_table(self.homes)
+            tenants.rehash(old, self.slots, self.homes)
+        while self.counts[1] + keys > len(self.shared):
+            self.shared = np.concatenate([self.shared, np.zeros_like(self.shared)])
 
     def _homes_for(self, keys: int) -> int:
-        return int(max(self.homes * GROWTH, (self.counts[0] + keys) / LOAD_LIMIT * GROWTH))
+        return int(max(self.homes * GROWTH, (self.counts[0] + keys) / (ROWS * LOAD_LIMIT) * GROWTH))
 
 
 class TenantTable:
@@ -64,7 +73,7 @@ class TenantTable:
     def __init__(self, *, horizon_ms: int, memory_bytes: int) -> None:
         self._horizon_ms = horizon_ms
         self._memory_bytes = memory_bytes
-        self._new = _Generation(_FIRST_ROWS, _FIRST_ROWS // 8)
+        self._new = _Generation(_FIRST_HOMES, _FIRST_HOMES // 2)
         self._old = _Generation(0, 1)
         self._began_ms: int | None = None
         self.early_rotations = 0
@@ -79,32 +88,30 @@ class TenantTable:
         """True while no key was ever learned or all were forgotten."""
         return not (self._new.counts[0] or self._old.counts[0])
 
-    def learn(self, keys: Keys, use: Mask, *, party: int, seen_ms: int) -> None:
-        """Record that `party` has shown the used keys at `seen_ms` (event time)."""
-        if not len(keys):
-            return
-        self._rotate_if_due(len(keys), seen_ms)
-        new, old = self._new, self._old
-        new.make_room(len(keys))
-        seconds = min(max(seen_ms // 1000 + tenants.TIME_OFFSET, 0), (1 << tenants.TIME_BITS) - 1)
-        mark = np.int64((party + 1) << tenants.TIME_BITS | seconds)
-        following = 0
-        while True:
-            following = tenants.learn(
-                new.slots, new.homes, new.shared, new.counts,
-                old.slots, old.homes, old.shared, keys, use, following, mark,
-            )  # fmt: skip
-            if following == len(keys):
-                return
-            new.grow_shared()
+    def learn(self, keys: Keys, use: Mask, *, party: int, seen_ms: int, now_ms: int) -> None:
+        """Record that `party` has shown the used keys at `seen_ms`; both times are event time.
+
+        `now_ms` is the time that others agree on and never goes back: it alone decides what is
+        forgotten, so that one wrong clock does not empty the memory.
+        """
+        room = self.room_for(len(keys), now_ms)
+        rare = np.zeros(len(keys), np.bool_)
+        tenants.learn(*room, keys, use, rare, mark_of(party, seen_ms), *nothing_follows())
+
+    def room_for(self, keys: int, now_ms: int) -> tuple[Marks, int, Marks, NDArray[np.int64]]:
+        """Make room for that many keys; return the newer generation as the kernels take it."""
+        self._rotate_if_due(keys, now_ms)
+        new = self._new
+        new.make_room(keys)
+        return new.slots, new.homes, new.shared, new.counts
 
     def unlearn(self, keys: Keys, *, party: int, since_ms: int) -> None:
         """Take back that `party` has shown these keys: they turned out to be somebody else's.
 
         What it had shown before `since_ms` stays.
         """
-        new = self._new
-        tenants.unlearn(new.slots, new.homes, new.shared, keys, party, since_ms // 1000)
+        for one in (self._new, self._old):
+            tenants.unlearn(one.slots, one.homes, one.shared, keys, party, since_ms // 1000)
 
     @property
     def tables(self) -> tuple[Marks, int, Marks, Marks, int, Marks]:
@@ -113,25 +120,29 @@ class TenantTable:
         return new.slots, new.homes, new.shared, old.slots, old.homes, old.shared
 
     def lookup(self, keys: Keys) -> Marks:
-        """Return the marks of every key, shape (n, 4), packed as the kernel describes."""
+        """Return the marks of every key, shape (n, 8), packed as the kernel describes."""
         return tenants.lookup(*self.tables, keys)  # type: ignore[no-any-return]
 
-    def contains(self, keys: Keys) -> Mask:
-        """True for every key that some party has shown."""
-        new, old = self._new, self._old
-        return tenants.contains(new.slots, new.homes, old.slots, old.homes, keys)  # type: ignore[no-any-return]
-
-    def _rotate_if_due(self, keys: int, seen_ms: int) -> None:
+    def _rotate_if_due(self, keys: int, now_ms: int) -> None:
         if self._began_ms is None:
-            self._began_ms = seen_ms
-        due = seen_ms - self._began_ms >= self._horizon_ms
+            self._began_ms = now_ms
+        age_ms = now_ms - self._began_ms
+        if age_ms >= 2 * self._horizon_ms:
+            self._old = self._new = _Generation(0, 1)
         full = self._new.bytes_after(keys) > self._memory_bytes // 2 and self._new.counts[0] > 0
-        if not due and not full:
+        if age_ms < self._horizon_ms and not full:
             return
-        self.early_rotations += full and not due
-        self._began_ms = seen_ms
+        self.early_rotations += full and age_ms < self._horizon_ms
+        self._began_ms = now_ms
         self._old = self._new
-        self._new = _Generation(_FIRST_ROWS, _FIRST_ROWS // 8)
+        # days resemble each other: the size of the last one saves growing through all sizes again
+        self._new = _Generation(max(self._old.homes, _FIRST_HOMES), len(self._old.shared))
+
+
+def mark_of(party: int, seen_ms: int) -> np.int64:
+    """Return the mark of a party that has shown something at an instant of event time."""
+    seconds = min(max(seen_ms // 1000 + tenants.TIME_OFFSET, 0), (1 << tenants.TIME_BITS) - 1)
+    return np.int64((party + 1) << tenants.TIME_BITS | seconds)
 
 
 def parties(marks: Marks) -> NDArray[np.int64]:

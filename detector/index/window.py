@@ -1,4 +1,4 @@
-"""Event time: put records in order, tell late ones, and keep one wrong clock from ruling the rest."""
+"""Event time: puts records in order, tells late ones, doubts clocks that jump."""
 
 import heapq
 from collections.abc import Iterator
@@ -102,5 +102,6 @@ class Sequencer:
     def _pop(self) -> Sequence:
         sequence = heapq.heappop(self._heap)[-1]
         self._held_tokens -= len(sequence.token_hashes)
-        self._released_ms = max(sequence.ended_at_ms, self._released_ms or sequence.ended_at_ms)
+        if self._released_ms is None or sequence.ended_at_ms > self._released_ms:
+            self._released_ms = sequence.ended_at_ms
         return sequence

@@ -8,13 +8,22 @@ but an occasional rebuild of the table.
 import numpy as np
 from numba import njit
 
-from detector.kernels.postings import home_row
 from detector.sketch.shingle import MIX_1, MIX_2
 
 _M1 = np.uint64(MIX_1)
 _M2 = np.uint64(MIX_2)
 _S = np.uint64(33)
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: band numbers lie far apart
+_HALF = np.uint64(32)
+
+PADDING_ROWS = 8_192
+"""Rows behind the last home instead of a wraparound; far more than the longest cluster seen."""
+
+
+@njit(nogil=True, cache=True, inline="always")
+def home_row(key, homes):
+    """Return the first row to look at for a key: its high 32 bits scaled to the homes."""
+    return np.int64(((np.uint64(key) >> _HALF) * np.uint64(homes)) >> _HALF)
 
 
 @njit(nogil=True, cache=True)

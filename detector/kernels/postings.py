@@ -1,12 +1,8 @@
-"""Open-addressing table from shingle key to postings: probe and insert, sweep, grow (numba).
+"""Table from shingle key to postings: probe and insert, sweep, grow (numba).
 
-A row is 16 bytes, two int64: the key's high 46 bits with the position of the last posting, and the
-sequences of both postings with the position of the first. An all-zero row is empty. There is one
-row per (key, owner), where an owner is a party and a kind: `owners[sequence] = party * 2 +
-is_response`. A key's home row is its high 32 bits scaled to `homes` rows, which lets the table grow
-by any factor and makes growth and sweep nearly sequential; the rows behind `homes` are padding
-instead of a wraparound. Half the rows stay empty: a miss then looks at 2.5 rows, in one or two
-cache lines, where a table three quarters full looks at 8.5 (Knuth, linear probing).
+The key word holds the key's high 46 bits and the position of the last posting; the value word the
+sequences of the first and the last posting and the position of the first. There is one row per
+(key, owner), where an owner is a party and a kind: `owners[sequence] = party * 2 + is_response`.
 
 46 bits identify a shingle among the live ones: with 10 million postings a probe meets a wrong one
 once in 7 million, and every hit is checked on the tokens before it counts.
@@ -15,17 +11,15 @@ once in 7 million, and every hit is checked on the tokens before it counts.
 import numpy as np
 from numba import njit
 
-from detector.kernels.prefetch import PREFETCH_AHEAD, prefetch_row
+from detector.kernels.buckets import ROWS, STEP, home
+from detector.kernels.prefetch import PREFETCH_AHEAD, prefetch
 
-OWNER_CAP = 64
+OWNER_CAP = 16
 """Owners kept per key: what so many parties say is common, and a longer chain would make the
 table quadratic. A capped key never breaks a run: runs are extended on the tokens themselves."""
 
-HIT_CAP = 16
+HIT_CAP = 8
 """Other owners reported per key and probe, twice at most each (first and last posting)."""
-
-PADDING_ROWS = 8_192
-"""Rows behind the last home; over 10x the longest cluster seen at the load limit."""
 
 POSITION_BITS = 17
 """Token positions in a sequence part: 131,072."""
@@ -40,17 +34,13 @@ _SEQUENCE = np.int64((1 << SEQUENCE_BITS) - 1)
 _FIRST_AT = np.int64(SEQUENCE_BITS)
 _FIRST = np.int64(SEQUENCE_BITS + POSITION_BITS)
 _TAG_SHIFT = np.int64(64 - 46)
-
-
-@njit(nogil=True, cache=True, inline="always")
-def home_row(key, homes):
-    """Return the first row to look at for a key."""
-    return np.int64(((np.uint64(key) >> np.uint64(32)) * np.uint64(homes)) >> np.uint64(32))
+_ONE = np.uint64(1)
+_TWO = np.uint64(2)
 
 
 @njit(nogil=True, cache=True, inline="always")
 def tag_of(key):
-    """Return the part of a key, or of a row's first word, that tells shingles apart."""
+    """Return the part of a key, or of a key word, that tells shingles apart."""
     return key >> _TAG_SHIFT
 
 
@@ -66,7 +56,7 @@ def first_of(word):
     return (word >> _FIRST) - 1
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True)
 def _direction(other, current, owners, starts, ends, orders, window):
     """Return 1 when `current` may have received from `other`, 2 for the reverse, 0 for neither.
 
@@ -84,8 +74,30 @@ def _direction(other, current, owners, starts, ends, orders, window):
 
 
 @njit(nogil=True, cache=True)
+def _report(table, row, i, current, expired, owners, starts, ends, orders, window, hits, written):
+    """Write the hits of another owner's row: its last posting and, if it differs, its first."""
+    word = table[row + _ONE]
+    last = last_of(word)
+    way = _direction(last, current, owners, starts, ends, orders, window)
+    if way:
+        hits[written, 0] = last
+        hits[written, 1] = table[row] & _POSITION
+        hits[written, 2] = (way << 32) | i
+        written += 1
+    first = first_of(word)
+    if expired <= first != last:
+        way = _direction(first, current, owners, starts, ends, orders, window)
+        if way:
+            hits[written, 0] = first
+            hits[written, 1] = (word >> _FIRST_AT) & _POSITION
+            hits[written, 2] = (way << 32) | i
+            written += 1
+    return written
+
+
+@njit(nogil=True, cache=True)
 def probe_insert(
-    slots, homes, keys, use, begin, current, expired, owners, starts, ends, orders, window, hits
+    table, homes, keys, use, begin, current, expired, owners, starts, ends, orders, window, hits
 ):
     """Look every used key up, report pairs that fit the window, and insert it.
 
@@ -94,116 +106,194 @@ def probe_insert(
     Returns (hits written, rows added, next key): next key < len(keys) when `hits` is full, and
     the caller goes on from there with an empty buffer.
     """
-    rows = slots.shape[0]
+    size = np.uint64(len(table))
     owner = owners[current]
     written = 0
     added = 0
     for i in range(begin, len(keys)):
         if i + PREFETCH_AHEAD < len(keys):
-            prefetch_row(slots, home_row(keys[i + PREFETCH_AHEAD], homes))
+            prefetch(table, home(keys[i + PREFETCH_AHEAD], homes))  # type: ignore[call-arg]
         if not use[i]:
             continue
         if written + 2 * HIT_CAP > len(hits):
             return written, added, i
         tag = tag_of(keys[i])
-        row = home_row(keys[i], homes)
-        own = -1
-        free = -1
+        bucket = home(keys[i], homes)
+        own = size
+        free = size
         others = 0
-        while row < rows and slots[row, 1] != 0:
-            word = slots[row, 1]
-            last = last_of(word)
-            if last < expired:
-                if free < 0:
-                    free = row
-            elif tag_of(slots[row, 0]) == tag:
-                if owners[last] == owner:
-                    own = row
-                elif owners[last] >> 1 != owner >> 1:
-                    others += 1
-                    if others <= HIT_CAP:
-                        way = _direction(last, current, owners, starts, ends, orders, window)
-                        if way:
-                            hits[written, 0] = last
-                            hits[written, 1] = slots[row, 0] & _POSITION
-                            hits[written, 2] = (way << 32) | i
-                            written += 1
-                        first = first_of(word)
-                        if expired <= first != last:
-                            way = _direction(first, current, owners, starts, ends, orders, window)
-                            if way:
-                                hits[written, 0] = first
-                                hits[written, 1] = (word >> _FIRST_AT) & _POSITION
-                                hits[written, 2] = (way << 32) | i
-                                written += 1
-            row += 1
+        while bucket < size:
+            same = 0
+            empty = 0
+            for j in range(ROWS - 1, -1, -1):
+                row = bucket + np.uint64(j) * _TWO
+                word = table[row + _ONE]
+                live = (word & _SEQUENCE) > expired
+                same = same << 1 | (live & (tag_of(table[row]) == tag))
+                empty += word == 0
+                free = free if live or (free < bucket) else row
+            if same:
+                for j in range(ROWS):
+                    row = bucket + np.uint64(j) * _TWO
+                    if not same >> j & 1:
+                        continue
+                    other = owners[last_of(table[row + _ONE])]
+                    if other == owner:
+                        own = row
+                    elif other >> 1 != owner >> 1:
+                        others += 1
+                        if others <= HIT_CAP:
+                            written = _report(
+                                table, row, i, current, expired,
+                                owners, starts, ends, orders, window, hits, written,
+                            )  # fmt: skip
+            if empty:
+                break
+            bucket += STEP
         head = (tag << _TAG_SHIFT) | i
-        if own >= 0:
-            if last_of(slots[own, 1]) != current:
-                slots[own, 0] = head
-                slots[own, 1] = (slots[own, 1] & ~_SEQUENCE) | (current + 1)
-        elif others < OWNER_CAP and (free >= 0 or row < rows):
-            added += free < 0
-            if free >= 0:
-                row = free
-            slots[row, 0] = head
+        if own < size:
+            word = table[own + _ONE]
+            if last_of(word) != current:
+                if first_of(word) < expired:  # what was the last is the first that is left
+                    at = table[own] & _POSITION
+                    word = ((word & _SEQUENCE) << _FIRST) | (at << _FIRST_AT)
+                table[own] = head
+                table[own + _ONE] = (word & ~_SEQUENCE) | (current + 1)
+        elif others < OWNER_CAP and free < size:
+            added += table[free + _ONE] == 0
             number = np.int64(current + 1)
-            slots[row, 1] = (number << _FIRST) | (np.int64(i) << _FIRST_AT) | number
+            table[free] = head
+            table[free + _ONE] = (number << _FIRST) | (np.int64(i) << _FIRST_AT) | number
     return written, added, len(keys)
 
 
 @njit(nogil=True, cache=True)
-def sweep(slots, homes, dropped):
-    """Drop postings of sequences below `dropped`, renumber the rest, in place; return live rows.
+def in_sequence_of(table, homes, expired, key, owners, owner, starts, latest):
+    """Tell whether `owner` has shown the key in a live sequence that started by `latest`."""
+    bucket = home(key, homes)
+    while bucket < np.uint64(len(table)):
+        empty = 0
+        for j in range(ROWS):
+            row = bucket + np.uint64(j) * _TWO
+            word = table[row + _ONE]
+            empty += word == 0
+            last = last_of(word)
+            if last >= expired and tag_of(table[row]) == tag_of(key) and owners[last] == owner:
+                first = first_of(word)
+                return starts[first if first >= expired else last] <= latest
+        if empty:
+            break
+        bucket += STEP
+    return False
 
-    Each live row is taken out and put back at the first free row from its home. Rows before the
-    one in hand are already final, so every probe path stays unbroken.
+
+@njit(nogil=True, cache=True)
+def _place(table, homes, head):
+    """Return the first empty row from a key's home, len(table) when there is none."""
+    row = home(head, homes)
+    while row < np.uint64(len(table)) and table[row + _ONE] != 0:
+        row += _TWO
+    return row
+
+
+@njit(nogil=True, cache=True)
+def sweep(table, homes, begin, buckets, expired):
+    """Empty the rows of expired sequences in some buckets; return (where to go on, rows emptied).
+
+    Goes on past `buckets` to the next bucket that had an empty row, and to 0 after the last one:
+    no key lies behind such a bucket for want of room, so no probe path is broken in between. Rows
+    that lie away from home are put back at the first empty row from there.
     """
-    live = 0
-    for row in range(slots.shape[0]):
-        word = slots[row, 1]
+    emptied = 0
+    pulling = False
+    size = np.uint64(len(table))
+    bucket = np.uint64(begin)
+    last = bucket + np.uint64(buckets) * STEP
+    while bucket < size:
+        empty = 0
+        dead = 0
+        for j in range(ROWS):
+            word = table[bucket + np.uint64(j) * _TWO + _ONE]
+            empty += word == 0
+            dead += (word != 0) & ((word & _SEQUENCE) <= expired)
+        if dead or pulling:
+            emptied += dead
+            for j in range(ROWS):
+                row = bucket + np.uint64(j) * _TWO
+                word = table[row + _ONE]
+                if word == 0:
+                    continue
+                table[row + _ONE] = 0
+                if (word & _SEQUENCE) > expired:
+                    head = table[row]
+                    target = _place(table, homes, head)
+                    table[target] = head
+                    table[target + _ONE] = word
+        pulling = (pulling or dead > 0) and not empty
+        bucket += STEP
+        if bucket >= last and empty:
+            break
+    return (bucket if bucket < size else np.uint64(0)), emptied
+
+
+@njit(nogil=True, cache=True)
+def renumber(table, dropped):
+    """Subtract `dropped` from every sequence; rows of sequences below it must be swept already."""
+    for row in range(np.uint64(0), np.uint64(len(table)), _TWO):
+        word = table[row + _ONE]
         if word == 0:
             continue
-        head = slots[row, 0]
-        slots[row, 1] = 0
         last = last_of(word) - dropped
-        if last < 0:
-            continue
         first = first_of(word) - dropped
         at = (word >> _FIRST_AT) & _POSITION
         if first < 0:
             first = last
-            at = head & _POSITION
-        target = home_row(head, homes)
-        while slots[target, 1] != 0:
-            target += 1
-        slots[target, 0] = head
-        slots[target, 1] = ((first + 1) << _FIRST) | (at << _FIRST_AT) | (last + 1)
-        live += 1
-    return live
+            at = table[row] & _POSITION
+        table[row + _ONE] = ((first + 1) << _FIRST) | (at << _FIRST_AT) | (last + 1)
 
 
 @njit(nogil=True, cache=True)
-def live_rows(slots, expired):
+def live_rows(table, expired):
     """Return how many rows hold a posting of a sequence that has not expired."""
     live = 0
-    for row in range(slots.shape[0]):
-        live += last_of(slots[row, 1]) >= expired
+    for row in range(np.uint64(0), np.uint64(len(table)), _TWO):
+        live += last_of(table[row + _ONE]) >= expired
     return live
 
 
 @njit(nogil=True, cache=True)
-def rehash(old, slots, homes):
-    """Copy every row of `old` into the empty table `slots`; return the rows that found no place."""
-    lost = 0
-    for row in range(old.shape[0]):
-        if old[row, 1] == 0:
+def rehash(old, table, homes, expired):
+    """Copy the rows of `old` that have not expired into the empty `table`; return how many."""
+    kept = 0
+    for row in range(np.uint64(0), np.uint64(len(old)), _TWO):
+        if (old[row + _ONE] & _SEQUENCE) <= expired:
             continue
-        target = home_row(old[row, 0], homes)
-        while target < slots.shape[0] and slots[target, 1] != 0:
-            target += 1
-        if target < slots.shape[0]:
-            slots[target] = old[row]
-        else:
-            lost += 1
-    return lost
+        target = _place(table, homes, old[row])
+        if target < np.uint64(len(table)):
+            table[target] = old[row]
+            table[target + _ONE] = old[row + _ONE]
+            kept += 1
+    return kept
+
+
+@njit(nogil=True, cache=True)
+def showings(table, homes, expired, key, owners, party):
+    """Return (first, last) sequence in which a party has shown the key, (-1, -1) when in none."""
+    earliest = -1
+    latest = -1
+    bucket = home(key, homes)
+    while bucket < np.uint64(len(table)):
+        empty = 0
+        for j in range(ROWS):
+            row = bucket + np.uint64(j) * _TWO
+            word = table[row + _ONE]
+            empty += word == 0
+            last = last_of(word)
+            if last >= expired and tag_of(table[row]) == tag_of(key) and owners[last] >> 1 == party:
+                first = max(first_of(word), expired)
+                earliest = first if earliest < 0 else min(earliest, first)
+                latest = max(latest, last)
+        if empty:
+            break
+        bucket += STEP
+    return earliest, latest

@@ -4,13 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detector.index.sequences import SequenceStore
-from detector.index.tenant_table import TenantTable, parties
+from detector.index.postings import PostingIndex
+from detector.index.sequences import SequenceStore, request_key
+from detector.index.taint import TaintedShingles
+from detector.index.tenant_table import parties
 from detector.kernels.runs import most_equal
 from detector.match.sink import Sink
 from detector.match.verdict import Verdict
-from detector.model import Sequence
-from detector.sketch.shingle import SHINGLE_TOKENS, Keys
+from detector.model import Kind, Sequence
+from detector.sketch.shingle import SHINGLE_TOKENS
 
 MAX_TIED_SEQUENCES = 1_024
 """Sequences of one party searched for equally good sources: the latest of the window."""
@@ -24,9 +26,10 @@ copied run agree with one source or another by chance."""
 class Attribution:
     """The best verdict of one source party, and every sequence it may have come from.
 
-    `sources` all hold the verdict's longest unexplained run, the latest started first: a tenant that
-    re-sends its conversation shows the same run in every turn, and memory that was just in use is
-    the likeliest to bleed (the latest is the true one in 88 % of measured cases).
+    `sources` all hold the verdict's longest unexplained run: first the one that the evidence's
+    offsets lead into, then the latest started. Of verdicts of equal length the latest started is
+    taken: a tenant that re-sends its conversation shows the same run in every turn, and memory that
+    was just in use is the likeliest to bleed (the true one in 88 % of measured cases).
     """
 
     party: int
@@ -34,54 +37,82 @@ class Attribution:
     sources: tuple[Sequence, ...]
 
 
-def attribute(
-    sink: Sink, verdicts: list[Verdict], store: SequenceStore, tainted: TenantTable, window_ms: int
-) -> list[Attribution]:
-    """Return one attribution per source party, without the parties that only relayed content.
+class Attributor:
+    """Names the sources of verdicts with the help of the window's store, index and taint."""
 
-    A party is a relay when every unexplained shingle came to it through an earlier bleed whose
-    origin is among the sources too.
-    """
-    best: dict[int, Verdict] = {}
-    for verdict in verdicts:
-        party = int(store.owners[verdict.source]) >> 1
-        if party not in best or verdict.tokens > best[party].tokens:
-            best[party] = verdict
-    return [
-        Attribution(
-            party=party,
-            verdict=verdict,
-            sources=_equally_good(sink, party, verdict, store, window_ms),
-        )
-        for party, verdict in best.items()
-        if not _is_relay(party, verdict.keys, list(best), tainted)
-    ]
+    def __init__(
+        self,
+        *,
+        store: SequenceStore,
+        index: PostingIndex,
+        tainted: TaintedShingles,
+        window_ms: int,
+    ) -> None:
+        self._store = store
+        self._index = index
+        self._tainted = tainted
+        self._window_ms = window_ms
+
+    def attribute(self, sink: Sink, verdicts: list[Verdict]) -> list[Attribution]:
+        """Return one attribution per source party, without those that only relayed content.
+
+        A party is a relay when every unexplained shingle came to it through an earlier bleed whose
+        origin is among the sources too.
+        """
+        best: dict[int, Verdict] = {}
+        for verdict in verdicts:
+            party = int(self._store.owners[verdict.source]) >> 1
+            if party not in best or self._rank(verdict) > self._rank(best[party]):
+                best[party] = verdict
+        return [
+            Attribution(party=party, verdict=one, sources=self._equally_good(sink, party, one))
+            for party, one in best.items()
+            if not self._is_relay(party, one, list(best))
+        ]
+
+    def _rank(self, verdict: Verdict) -> tuple[int, int, str, bool]:
+        return (verdict.tokens, *_latest(self._store.items[verdict.source]))
+
+    def _equally_good(self, sink: Sink, party: int, verdict: Verdict) -> tuple[Sequence, ...]:
+        best = self._store.items[verdict.source]
+        run = sink.sequence.token_hashes[slice(*verdict.chain)]
+        found = []
+        for at in self._candidates(sink, party, verdict):
+            item = self._store.items[at]
+            if at == verdict.source or item.kv_pool != sink.sequence.kv_pool:
+                continue
+            if most_equal(item.token_hashes, run, SHINGLE_TOKENS) >= verdict.tokens - TIE_TOKENS:
+                found.append(item)
+        by_request = {request_key(best): best}
+        for item in sorted(found, key=_latest, reverse=True):
+            by_request.setdefault(request_key(item), item)
+        return tuple(by_request.values())
+
+    def _candidates(self, sink: Sink, party: int, verdict: Verdict) -> list[int]:
+        """Return the party's sequences of the window that may hold the run.
+
+        The index knows whether the run's first shingle was shown once or more often, but not where
+        in between; if it does not know the shingle, because it samples, the whole window is asked.
+        """
+        first, last = self._index.showings(sink.pool_keys[verdict.chain[0]], party)
+        if first == last >= 0:
+            return [first]
+        store, count = self._store, len(self._store)
+        starts, owners = store.starts[:count], store.owners[:count]
+        fits = (owners >> 1 == party) & (starts >= sink.sequence.started_at_ms - self._window_ms)
+        fits &= starts < sink.sequence.ended_at_ms
+        fits[: store.first_live] = False
+        return np.flatnonzero(fits)[-MAX_TIED_SEQUENCES:].tolist()  # type: ignore[no-any-return]
+
+    def _is_relay(self, party: int, verdict: Verdict, sources: list[int]) -> bool:
+        if self._tainted.is_empty:
+            return False
+        origins = parties(self._tainted.origins(verdict.keys))
+        if (origins == party).any():
+            return False
+        others = [other for other in sources if other != party]
+        return bool(np.isin(origins, others).any(axis=1).all())
 
 
-def _equally_good(
-    sink: Sink, party: int, verdict: Verdict, store: SequenceStore, window_ms: int
-) -> tuple[Sequence, ...]:
-    count = len(store)
-    starts, limit = store.starts[:count], sink.sequence.started_at_ms - window_ms
-    fits = (store.owners[:count] >> 1 == party) & (starts >= limit)
-    fits &= starts < sink.sequence.ended_at_ms
-    found = [store.items[verdict.source]]
-    run = sink.sequence.token_hashes[slice(*verdict.chain)]
-    for at in np.flatnonzero(fits)[-MAX_TIED_SEQUENCES:].tolist():
-        item = store.items[at]
-        if at == verdict.source or item.kv_pool != sink.sequence.kv_pool:
-            continue
-        if most_equal(item.token_hashes, run, SHINGLE_TOKENS) >= verdict.tokens - TIE_TOKENS:
-            found.append(item)
-    found.sort(key=lambda item: (item.started_at_ms, item.request_id, item.kind), reverse=True)
-    return tuple({item.request_id: item for item in reversed(found)}.values())[::-1]
-
-
-def _is_relay(party: int, keys: Keys, sources: list[int], tainted: TenantTable) -> bool:
-    if tainted.is_empty:
-        return False
-    origins = parties(tainted.lookup(keys))
-    if (origins == party).any():
-        return False
-    others = [other for other in sources if other != party]
-    return bool(np.isin(origins, others).any(axis=1).all())
+def _latest(item: Sequence) -> tuple[int, str, bool]:
+    return (item.started_at_ms, item.request_id, item.kind is Kind.PROMPT)

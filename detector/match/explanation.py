@@ -1,4 +1,4 @@
-"""The explanation filter: which matched shingles have an innocent reason (DESIGN 6.5)."""
+"""The explanation filter: which matched shingles have an innocent reason."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from detector.settings import FilterSettings
 from detector.sketch.shingle import SHINGLE_TOKENS, Keys
 
 Codes = NDArray[np.uint8]
-
 
 
 class ExplanationFilter:
@@ -47,7 +46,7 @@ class ExplanationFilter:
             sink.party, sink.sequence.started_at_ms, self._store.owners, self._store.starts,
             *self._index.table, *self._seen.tables,
         )  # fmt: skip
-        if exact:
+        if exact and len(sink.own_prompt):
             codes[np.isin(sink.keys[hits.sink_at], sink.own_prompt)] = CODES[Reason.OWN_PROMPT]
         return codes  # type: ignore[no-any-return]
 

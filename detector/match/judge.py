@@ -12,12 +12,12 @@ from detector.index.tenant_table import TenantTable, parties
 from detector.kernels import runs as run_kernels
 from detector.kernels.tenants import NOBODY
 from detector.match.explanation import Codes, ExplanationFilter
-from detector.match.reasons import REASONS, UNEXPLAINED
+from detector.match.reasons import CODES, REASONS, UNEXPLAINED, Reason
 from detector.match.sink import Sink, SinkHits
 from detector.match.verdict import Verdict
 from detector.model import Sequence
 from detector.settings import FilterSettings
-from detector.sketch.shingle import SHINGLE_TOKENS, Keys, Mask
+from detector.sketch.shingle import SHINGLE_TOKENS, Keys, Mask, shingle_keys
 
 MAX_SOURCES = 64
 """Source sequences examined per sink, those with the most unexplained hits first: bounds the work
@@ -25,12 +25,13 @@ an adversary can cause with one response."""
 
 
 class _MeasuredRun(NamedTuple):
-    """A run with its unexplained shingles, which of its tokens match, and its longest chain."""
+    """A run: its unexplained shingles, which tokens match, its longest chain, reasons counted."""
 
     run: Run
     keys: Keys
     equal: Mask
     chain: tuple[int, int]
+    codes: NDArray[np.int64]
 
 
 class Judge:
@@ -51,13 +52,24 @@ class Judge:
         self._filter = ExplanationFilter(
             settings, store=store, index=index, seen=seen, allowed=allowed
         )
-        self.explained: dict[str, int] = {}
+        self._explained = np.zeros(len(CODES) + 1, np.int64)
+
+    @property
+    def explained(self) -> dict[str, int]:
+        """Matched shingles explained so far, by reason."""
+        return _by_reason(self._explained)
+
+    def count_common(self, shingles: int) -> None:
+        """Count shingles that never came here because everybody shows them."""
+        self._explained[CODES[Reason.COMMON]] += shingles
 
     def judge(self, sink: Sink, hits: SinkHits) -> list[Verdict]:
         """Return the verdicts for one sink, longest unexplained chain first."""
         codes = self._filter.by_shingle(sink, hits, exact=False)
+        self._explained += np.bincount(codes, minlength=len(self._explained))
+        if codes.all():
+            return []
         remaining = codes == UNEXPLAINED
-        self._count(self.explained, codes)
         sources, counts = np.unique(hits.source[remaining], return_counts=True)
         strongest = sources[np.argsort(-counts, kind="stable")][:MAX_SOURCES]
         verdicts = []
@@ -71,11 +83,12 @@ class Judge:
     def _pair(self, sink: Sink, at: int, hits: SinkHits, codes: Codes) -> Verdict | None:
         source = self._store.items[at]
         by_pair = self._filter.by_pair(sink, source)
-        codes = np.where(codes == UNEXPLAINED, by_pair[hits.source_at], codes)
+        undecided = codes == UNEXPLAINED
+        codes = np.where(undecided, by_pair[hits.source_at], codes)
         codes = self._filter.allowed(sink, hits, codes)
+        self._explained += np.bincount(codes[undecided], minlength=len(self._explained))
         open_hits = hits.select(codes == UNEXPLAINED)
         if not len(open_hits):
-            self._count(self.explained, by_pair[hits.source_at])
             return None
         order = np.lexsort((open_hits.sink_at, open_hits.source_at - open_hits.sink_at))
         bounds = run_kernels.diagonal_runs(
@@ -85,9 +98,7 @@ class Judge:
             open_hits.sink_at[order],
             self._settings.bridge_tokens,
         )
-        reasons: dict[str, int] = {}
-        self._count(reasons, codes)
-        found = [self._run(sink, at, source, by_pair, *bound) for bound in bounds.tolist()]
+        found = [self._run(sink, at, by_pair, bound) for bound in bounds.tolist()]
         found = [one for one in found if one.run.unexplained >= SHINGLE_TOKENS]
         if not found:
             return None
@@ -102,22 +113,15 @@ class Judge:
             runs=tuple(one.run for one in found),
             keys=np.unique(np.concatenate([one.keys for one in found])),
             matched_tokens=int(matched.sum()),
-            matched_shingles=len(np.unique(hits.sink_at)),
+            matched_shingles=_held_by(source, sink.keys),
             rarity=self._rarity(sink, at, found[0].keys),
-            reasons=reasons,
+            reasons=_by_reason(np.sum([one.codes for one in found], axis=0)),
         )
 
-    def _run(
-        self,
-        sink: Sink,
-        at: int,
-        source: Sequence,
-        by_pair: Codes,
-        begin: int,
-        end: int,
-        diagonal: int,
-    ) -> _MeasuredRun:
+    def _run(self, sink: Sink, at: int, by_pair: Codes, bound: list[int]) -> _MeasuredRun:
         """Measure one run: its matched tokens, the longest unexplained chain, its open shingles."""
+        begin, end, diagonal = bound
+        source = self._store.items[at]
         tokens = sink.sequence.token_hashes[begin:end]
         equal = source.token_hashes[begin + diagonal : end + diagonal] == tokens
         whole = np.flatnonzero(_windows(equal, SHINGLE_TOKENS))
@@ -140,6 +144,7 @@ class Judge:
             sink.keys[sink_at[is_open]],
             equal,
             (begin + int(first), begin + int(last)),
+            np.bincount(codes, minlength=len(self._explained)),
         )
 
     def _rarity(self, sink: Sink, at: int, keys: Keys) -> float:
@@ -150,12 +155,17 @@ class Judge:
         ours = (NOBODY, -1, sink.party, int(self._store.owners[at]) >> 1)
         return round(float(np.isin(shown_by, ours).all(axis=1).mean()), 3)
 
-    @staticmethod
-    def _count(counters: dict[str, int], codes: Codes) -> None:
-        for code, count in enumerate(np.bincount(codes, minlength=1)):
-            if code != UNEXPLAINED and count:
-                reason = REASONS[code].value
-                counters[reason] = counters.get(reason, 0) + int(count)
+
+def _by_reason(counts: NDArray[np.int64]) -> dict[str, int]:
+    """Return the counts of a bincount over codes by reason, without the unexplained."""
+    return {REASONS[code].value: n for code, n in enumerate(counts.tolist()) if code and n}
+
+
+def _held_by(source: Sequence, keys: Keys) -> int:
+    """Count the keys that are shingles of the source."""
+    held = np.sort(shingle_keys(source.token_hashes))
+    at = np.minimum(np.searchsorted(held, keys), len(held) - 1)
+    return int(np.count_nonzero(held[at] == keys))
 
 
 def _windows(flags: Mask, width: int) -> Mask:
@@ -171,4 +181,4 @@ def _cover(starts: NDArray[np.int64], length: int) -> Mask:
     steps = np.zeros(length + SHINGLE_TOKENS + 1, np.int64)
     np.add.at(steps, starts, 1)
     np.add.at(steps, starts + SHINGLE_TOKENS, -1)
-    return np.cumsum(steps)[:length] > 0  # type: ignore[no-any-return]
+    return np.cumsum(steps)[:length] > 0

@@ -4,16 +4,16 @@ import enum
 
 
 class Reason(enum.StrEnum):
-    """One explanation; each matched shingle is counted under the first that applies (DESIGN 6.5)."""
+    """One explanation; each matched shingle is counted under the first that applies."""
 
     OWN_PROMPT = "own_prompt"
     COMMON = "common"
     OWN_HISTORY = "own_history"
-    SAME_QUESTION = "same_question"
-    TEMPLATE = "template"
     SAME_ACCOUNT = "same_account"
     GATEWAY_CACHE = "gateway_cache"
     SIBLING = "sibling"
+    SAME_QUESTION = "same_question"
+    TEMPLATE = "template"
     ALLOW_LIST = "allow_list"
 
 

@@ -11,8 +11,9 @@ class Verdict:
     """One source sequence that some unexplained run of the sink came from.
 
     `source` is its position in the store. `tokens` are the matched tokens of the longest
-    unexplained chain, which spans `chain` (begin, end) in the sink; `keys` the unexplained shingles of all chains; `matched_shingles` the
-    distinct sink shingles found in this source; `reasons` the explained ones by reason.
+    unexplained chain, which spans `chain` (begin, end) in the sink; `keys` the unexplained shingles
+    of all chains; `matched_shingles` the sink's shingles that this source holds; `reasons` the
+    explained shingles of the runs by reason.
     """
 
     source: int

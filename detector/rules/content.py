@@ -6,13 +6,14 @@ that a replay, an eviction or another equally good source never makes a second f
 
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import xxhash
 
-from detector.finding import Confidence, Evidence, Finding, Party, Thresholds
+from detector.finding import Confidence, Evidence, Finding, Party, Run, Thresholds
 from detector.match.confidence import CONTENT_SEVERITY
 from detector.match.verdict import Verdict
-from detector.model import Kind, Sequence
+from detector.model import MAX_SEQUENCE_TOKENS, PART_OVERLAP, Kind, Sequence
 from detector.sketch.shingle import SHINGLE_TOKENS, shingle_keys
 
 FAMILY = "content"
@@ -35,7 +36,7 @@ class Match:
 
 
 def finding_id(sink: Sequence, source_tenant: str) -> str:
-    """Return the id of the one content finding of a sink request and a source tenant (DESIGN 4)."""
+    """Return the id of the one content finding of a sink request and a source tenant."""
     name = "\0".join(
         (FAMILY, sink.kv_pool, sink.tenant, sink.request_id, str(sink.started_at_ms), source_tenant)
     )
@@ -48,13 +49,12 @@ def content_finding(
     """Build the finding for a match; `now_ms` is the event time of the decision."""
     sink, source, verdict = match.sink, match.source, match.verdict
     rule = _rule(match)
-    shingles = max(len(sink.token_hashes) - SHINGLE_TOKENS + 1, 1)
     evidence = Evidence(
-        runs=verdict.runs,
+        runs=tuple(_in_request(run, match) for run in verdict.runs),
         matched_tokens=verdict.matched_tokens,
         unexplained_tokens=verdict.tokens,
         sink_tokens=len(sink.token_hashes),
-        containment=round(verdict.matched_shingles / shingles, 3),
+        containment=round(verdict.matched_shingles / _shingles(sink), 3),
         rarity=verdict.rarity,
         reasons=verdict.reasons,
         thresholds=limits,
@@ -89,12 +89,27 @@ def party(sequence: Sequence) -> Party:
     )
 
 
+def _in_request(run: Run, match: Match) -> Run:
+    """Return the run with offsets into the whole prompt or response, not into a part of it."""
+    step = MAX_SEQUENCE_TOKENS - PART_OVERLAP
+    return msgspec.structs.replace(
+        run,
+        source_start=run.source_start + match.source.part * step,
+        sink_start=run.sink_start + match.sink.part * step,
+    )
+
+
 def _rule(match: Match) -> str:
     if match.source.kind is Kind.PROMPT:
         return FOREIGN_PROMPT
-    if _jaccard(match.sink, match.source) >= DUPLICATE_JACCARD:
+    contained = match.verdict.matched_shingles >= DUPLICATE_JACCARD * _shingles(match.sink)
+    if contained and _jaccard(match.sink, match.source) >= DUPLICATE_JACCARD:
         return DUPLICATED_RESPONSE
     return FOREIGN_RESPONSE
+
+
+def _shingles(sequence: Sequence) -> int:
+    return max(len(sequence.token_hashes) - SHINGLE_TOKENS + 1, 1)
 
 
 def _jaccard(first: Sequence, second: Sequence) -> float:

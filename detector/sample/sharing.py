@@ -10,10 +10,10 @@ from detector.sample.language import Ids
 from detector.sample.traffic import SampleRequest
 
 RUN = 10
-"""Tokens of the shortest run that counts as content (DESIGN 6.1)."""
+"""Tokens of the shortest run that counts as content."""
 
 MIN_DISTINCT = 6
-"""A run with fewer distinct tokens is low complexity: a detector may mask it (DESIGN 6.11)."""
+"""A run with fewer distinct tokens is low complexity: a detector may mask it."""
 
 _SHARED = -1
 _BASE = np.uint64(0x9E3779B97F4A7C15)

@@ -14,7 +14,7 @@ from detector.sample.traffic import SampleRequest
 from detector.sample.truth import RESPONSE_ROLE
 
 MAX_AGE_S = 300.0
-"""How long before the victim its source may have arrived: the window of DESIGN 6.11."""
+"""How long before the victim its source may have arrived: the default window."""
 
 MIN_WHOLE = 24
 """Shortest whole answer or question that bleeds; a short one says the same for everybody."""

@@ -14,7 +14,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
 class Loss(enum.StrEnum):
-    """Why the ids of one side of a request are missing or incomplete: the coverage figure by cause."""
+    """Why the ids of one side of a request are missing or incomplete."""
 
     NOT_LOGGED = "not_logged"
     TRUNCATED = "truncated"

@@ -32,14 +32,14 @@ BODY_LIFE_MS = 60_000
 """A body line comes just before its request; an older one belongs to an earlier request."""
 
 LONGEST_RESPONSE_MS = 600_000
-"""A namesake that began earlier than this is not running any more (DESIGN 6.3)."""
+"""A namesake that began earlier than this is not running any more."""
 
 MAX_BODIES = 10_000
 MAX_CONTINUED = 64
 MAX_BODY_CHARS = 16 * 1024 * 1024
 
 FIRST_WITH_COMPLETION_OUTPUT = (0, 33)
-"""Measured: 0.32 logs no output of /v1/completions; 0.33 does (telemetry 1.3)."""
+"""Measured: 0.32 logs no output of /v1/completions; 0.33 does."""
 
 _VERSION = re.compile(
     r"(?:Initializing an? (?:V\d )?LLM engine \(v|vLLM (?:API )?server version |[\s▀▄█]*version )"

@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[2]
 CODE = ("detector", "ingest", "exporters")
 
 _TEXT = {".py", ".md", ".toml", ".txt", ".yaml", ".json", ".ini", ""}
-_NOT_OURS = {"build", "dist", "LICENSE"}
+_NOT_OURS = {".git", "build", "dist", "LICENSE"}  # .git is a file in a linked worktree
 
 
 def python_files(*folders: str) -> list[Path]:

@@ -114,7 +114,9 @@ def _echoed(dev: Path, victims: set[str]) -> tuple[list[Row], int]:
 
     A tenant's first request after a bled answer has that answer as an earlier assistant turn.
     """
-    changed = {row["request_id"]: row for row in read_jsonl(dev / "planted_repeat_overlay.jsonl.zst")}
+    changed = {
+        row["request_id"]: row for row in read_jsonl(dev / "planted_repeat_overlay.jsonl.zst")
+    }
     rows = [changed.get(row["request_id"], row) for row in read_jsonl(dev / "requests.jsonl.zst")]
     by_tenant: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row["ts"]):

@@ -88,3 +88,6 @@ class Replayed:
     tokens: int = 3_390_000
     cpu_seconds: float = 2.0
     learning: bool = False
+    late: int = 0
+    clock_jumps: int = 0
+    evicted_sequences: int = 0

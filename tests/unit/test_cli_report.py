@@ -150,3 +150,11 @@ def test_fail_on(severity: Severity) -> None:
 
 def test_fail_on_names_every_severity() -> None:
     assert [floor.value for floor in FailOn] == [*(s.value for s in Severity), "never"]
+
+
+def test_what_time_and_memory_cost_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    show_report(Replayed((), late=3, clock_jumps=2, evicted_sequences=1), Format.TABLE)
+    told = capsys.readouterr().err
+    assert "late: 3 records" in told
+    assert "clock: 2 records" in told
+    assert "1 prompts and responses left the window early" in told

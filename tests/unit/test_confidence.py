@@ -15,7 +15,16 @@ LOW, MEDIUM, HIGH = Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH
 
 @pytest.mark.parametrize(
     ("tokens", "wanted"),
-    [(0, None), (9, None), (10, LOW), (11, LOW), (12, MEDIUM), (15, MEDIUM), (16, HIGH), (9999, HIGH)],
+    [
+        (0, None),
+        (9, None),
+        (10, LOW),
+        (11, LOW),
+        (12, MEDIUM),
+        (15, MEDIUM),
+        (16, HIGH),
+        (9999, HIGH),
+    ],
 )
 def test_thresholds_of_a_quiet_pool(tokens: int, wanted: Confidence | None) -> None:
     limits = thresholds(FILTER, live_shingles=BASE, learning=False)

@@ -1,6 +1,5 @@
 """The evaluation on generated traffic, which needs no recorded data, stays above its floors."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,9 +27,7 @@ MIN_RAW = 300
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("generated")
-    write_dataset(
-        SEED, folder, language=load_language(), settings=SETTINGS, per_length=PER_LENGTH
-    )
+    write_dataset(SEED, folder, language=load_language(), settings=SETTINGS, per_length=PER_LENGTH)
     return evaluate(str(folder), Settings())
 
 

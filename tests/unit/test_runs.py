@@ -4,7 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from detector.kernels.runs import diagonal_runs, extend, longest_chain, most_equal
 from detector.model import Hashes
@@ -20,7 +21,7 @@ def hashes(values: list[int]) -> Hashes:
 
 
 def reach(equal: list[bool], drop: int) -> int:
-    """Return the length of the best-scoring beginning, before the score fell by more than `drop`."""
+    """Return the length of the best beginning, before the score fell by more than `drop`."""
     scores = [0, *itertools.accumulate(1 if same else -1 for same in equal)]
     best = list(itertools.accumulate(scores, max))
     stop = next((i for i, score in enumerate(scores) if score < best[i] - drop), len(scores))
@@ -97,7 +98,9 @@ def test_the_longest_chain_bridges_gaps_without_counting_them(
 
 
 @FIXED
-@given(st.lists(st.integers(0, 2), max_size=40), st.lists(st.integers(0, 2), min_size=3, max_size=12))
+@given(
+    st.lists(st.integers(0, 2), max_size=40), st.lists(st.integers(0, 2), min_size=3, max_size=12)
+)
 def test_most_equal_tries_every_place_of_the_anchor(text: list[int], wanted: list[int]) -> None:
     best = 0
     for at in range(len(text) - 2):

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from detector.kernels.shingle import shingles
 from detector.model import MAX_SEQUENCE_TOKENS, Hashes
@@ -25,7 +26,7 @@ texts = any_tokens | few_tokens | repeats
 
 def plain_key(window: Sequence[int]) -> int:
     """Return the key of 10 tokens in big integers: a polynomial, then MurmurHash3's finalizer."""
-    value = sum(token * BASE ** (9 - i) for i, token in enumerate(window)) % WORD
+    value: int = sum(token * BASE ** (9 - i) for i, token in enumerate(window)) % WORD
     value = (value ^ value >> 33) * MIX_1 % WORD
     value = (value ^ value >> 33) * MIX_2 % WORD
     value ^= value >> 33

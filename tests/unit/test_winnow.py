@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from detector.model import Hashes
 from detector.settings import DetectionSettings, IndexSettings
@@ -40,7 +41,9 @@ def test_picks_are_the_rightmost_minimum_of_every_window(keys: list[int], window
 
 @FIXED
 @given(windows, st.data())
-def test_a_common_run_of_window_plus_9_tokens_shares_a_pick(window: int, data: st.DataObject) -> None:
+def test_a_common_run_of_window_plus_9_tokens_shares_a_pick(
+    window: int, data: st.DataObject
+) -> None:
     alphabet = st.integers(0, 2) if data.draw(st.booleans()) else st.integers(0, 2**32 - 1)
     exactly = window + 9
     run = data.draw(st.lists(alphabet, min_size=exactly, max_size=exactly))

@@ -1,0 +1,232 @@
+"""The posting index against plain dicts, through growth, sweeps, expiry and eviction."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from detector.index import postings
+from detector.index.postings import PostingIndex
+from detector.index.sequences import SequenceStore
+from detector.kernels.postings import HIT_CAP, OWNER_CAP
+from detector.model import MAX_SEQUENCE_TOKENS, Kind, Sequence
+from detector.sketch.shingle import Keys, shingle_keys
+from tests.unit.postings_model import Hit, PostingModel, as_listed
+from tests.unit.sequences import found, pairs, prompt, response, sequence, text
+
+WINDOW_MS, KEEP_MS = 900_000, 960_000
+LARGE = 1 << 30
+
+
+class Pair:
+    """The index and the model of it, fed with the same."""
+
+    def __init__(self, memory_bytes: int = LARGE) -> None:
+        self.store = SequenceStore()
+        self.index = PostingIndex(self.store, memory_bytes=memory_bytes)
+        self.model = PostingModel(window_ms=WINDOW_MS)
+        self.dropped = 0
+
+    def observe(self, one: Sequence, party: int, keys: Keys) -> tuple[list[Hit], list[Hit]]:
+        """Return the hits of both."""
+        gone = self.index.make_room(len(keys), self.store.expired(one.started_at_ms - KEEP_MS))
+        self.store.release(gone)
+        self.model.gone = self.dropped + gone
+        at = self.store.add(one, party)
+        use = np.ones(len(keys), np.bool_)
+        hits = self.index.observe(keys, use, at, window_ms=WINDOW_MS)
+        order = int(self.store.orders[at])
+        return as_listed(hits, self.dropped), self.model.observe(keys.tolist(), one, party, order)
+
+    def renumber(self) -> None:
+        """Give up the positions of what is gone."""
+        count = self.index.renumber()
+        self.store.drop(count)
+        self.dropped += count
+
+    def live(self) -> tuple[int, int]:
+        """Return the live rows of both."""
+        return self.index.live_postings(self.model.gone - self.dropped), self.model.live()
+
+
+CROWDED = [
+    home << 32 | tag << 18 for home in (0, 1, 2**30, 2**31 - 1, -1, -(2**31)) for tag in range(6)
+]
+"""Keys of few homes, the table's last ones among them: long clusters, broken by any mistake."""
+
+steps = st.lists(
+    st.tuples(
+        st.integers(1, 4),  # party
+        st.sampled_from(Kind),
+        st.integers(0, 400),  # seconds since the last one
+        st.integers(0, 500),  # seconds until the end
+        st.lists(st.sampled_from(CROWDED), max_size=12),
+        st.integers(0, 6),  # 0: renumber
+    ),
+    max_size=40,
+)
+FIXED = settings(deadline=None, derandomize=True, max_examples=200)
+
+
+def play(both: Pair, drawn: list[tuple[int, Kind, int, int, list[int], int]]) -> None:
+    """Feed both with the same steps and compare after each."""
+    at = 0
+    for number, (party, kind, pause, took, keys, renumber) in enumerate(drawn):
+        at += pause
+        end = at + took if kind is Kind.RESPONSE else at
+        one = sequence(kind, f"t{party}", f"r{number}", at, text(1, 1), end_s=end)
+        found_hits, wanted = both.observe(one, party, np.array(keys, np.int64))
+        assert found_hits == wanted
+        if not renumber:
+            both.renumber()
+        live, model_live = both.live()
+        assert live == model_live
+
+
+@FIXED
+@given(steps)
+def test_hits_and_live_rows_equal_the_model(
+    drawn: list[tuple[int, Kind, int, int, list[int], int]],
+) -> None:
+    play(Pair(), drawn)
+
+
+@FIXED
+@given(steps)
+def test_growth_from_a_tiny_table_and_eviction_keep_what_they_should(
+    drawn: list[tuple[int, Kind, int, int, list[int], int]],
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postings, "_FIRST_HOMES", 1)
+        patch.setattr(postings, "_LEAST_HOMES", 12)
+        both = Pair(memory_bytes=1)
+        play(both, drawn)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_real_shingles_through_growth_and_eviction_equal_the_model(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2,000 sequences out of shared phrases in a table for 1,500 postings."""
+    monkeypatch.setattr(postings, "_FIRST_HOMES", 4)
+    monkeypatch.setattr(postings, "_LEAST_HOMES", 700)
+    rng = np.random.default_rng(seed)
+    phrases = [shingle_keys(text(n, 30)) for n in range(60)]
+    both = Pair(memory_bytes=1)
+    hits = 0
+    for number in range(2000):
+        kind = (Kind.PROMPT, Kind.RESPONSE)[number % 2]
+        at = number * 2.0
+        one = sequence(kind, "t", f"r{number}", at, text(1, 1), end_s=at + number % 2 * 9)
+        keys = np.concatenate([phrases[n] for n in rng.integers(0, 60, 2)])
+        found_hits, wanted = both.observe(one, int(rng.integers(1, 6)), keys)
+        assert found_hits == wanted
+        hits += len(wanted)
+    assert hits > 10_000
+    assert both.index.evicted_sequences > 100
+    assert both.live()[0] == both.live()[1] > 500
+
+
+@pytest.mark.parametrize("memory_bytes", [13_000_000, 20_000_001])
+def test_the_byte_budget_holds_and_evictions_are_counted(memory_bytes: int) -> None:
+    index = PostingIndex(store := SequenceStore(), memory_bytes=memory_bytes)
+    full, gone = MAX_SEQUENCE_TOKENS - 9, 0
+    for number in range(10):
+        gone = index.make_room(full, 0)
+        store.release(gone)
+        at = store.add(prompt("a", f"{number}", number, text(1, 1)), 1)
+        keys = shingle_keys(text(number, MAX_SEQUENCE_TOKENS))
+        index.observe(keys, np.ones(full, np.bool_), at, window_ms=WINDOW_MS)
+        assert index.nbytes <= memory_bytes
+    assert index.evicted_sequences == gone > 0
+    assert index.rows == index.live_postings(gone) == (10 - gone) * full
+
+
+def test_what_has_expired_goes_before_what_lives_and_is_no_loss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """100 sequences fill the table; 5 have expired, fewer than a sweep is worth otherwise."""
+    monkeypatch.setattr(postings, "_FIRST_HOMES", 250)
+    monkeypatch.setattr(postings, "_LEAST_HOMES", 250)
+    both = Pair(memory_bytes=1)
+    full = int(1000 * postings.LOAD_LIMIT)
+    for number in range(100):
+        at = 0 if number < 5 else 900
+        count = full // 100 if number else full - 99 * (full // 100)
+        both.observe(
+            prompt("a", f"{number}", at, text(1, 1)), 1, shingle_keys(text(number, count + 9))
+        )
+    assert both.index.rows == full
+    both.observe(prompt("a", "new", 970, text(1, 1)), 1, shingle_keys(text(100, 12)))
+    assert both.model.gone == 5
+    assert both.index.evicted_sequences == 0
+
+
+def test_a_key_with_1000_owners_stays_bounded() -> None:
+    index = PostingIndex(store := SequenceStore(), memory_bytes=LARGE)
+    keys = shingle_keys(text(1, 30))
+    use = np.ones(len(keys), np.bool_)
+    hits = 0
+    for party in range(1, 1001):
+        at = store.add(response(f"t{party}", "r", party / 10, text(1, 1)), party)
+        made = index.observe(keys, use, at, window_ms=WINDOW_MS)
+        assert party == 1 or 0 in made.other, "the first owner is never displaced"
+        hits = max(hits, len(made.at))
+    assert index.rows == len(keys) * OWNER_CAP
+    assert hits == len(keys) * HIT_CAP
+
+
+def test_the_first_posting_that_lives_is_kept_when_the_first_of_all_has_expired() -> None:
+    """Whether the table was swept in between must not change what is found."""
+    keys = shingle_keys(text(1, 10))
+    for swept in (False, True):
+        both = Pair()
+        for at in (0, 900, 970):
+            both.observe(prompt("a", f"{at}", at, text(1, 1)), 1, keys)
+            if swept:
+                both.renumber()
+        hits, wanted = both.observe(response("b", "r", 980, text(1, 1)), 2, keys)
+        assert hits == wanted == [(1, 0, 0, True), (2, 0, 0, True)]
+
+
+def test_a_capped_shingle_does_not_break_a_run() -> None:
+    """100 tenants hold the middle of the run, so the source's row of it is not kept."""
+    secret = text(1, 40)
+    crowd = [prompt(f"t{n}", f"q{n}", n / 100, secret[12:28]) for n in range(100)]
+    findings = found([*crowd, prompt("a", "1", 5, secret), response("b", "2", 9, secret)])
+    assert pairs(findings) == {("2", "a")}
+    assert findings[0].evidence.matched_tokens == 40
+
+
+def test_more_hits_than_the_buffer_holds_are_all_returned() -> None:
+    both = Pair()
+    keys = shingle_keys(text(1, 3009))
+    for party in range(1, 2 + HIT_CAP):
+        hits, wanted = both.observe(response(f"t{party}", "r", party, text(1, 1)), party, keys)
+        assert hits == wanted
+    assert len(hits) == HIT_CAP * 3000
+
+
+def test_unused_keys_are_neither_probed_nor_kept() -> None:
+    both = Pair()
+    keys = shingle_keys(text(1, 30))
+    both.observe(prompt("a", "1", 0, text(1, 1)), 1, keys)
+    at = both.store.add(response("b", "2", 1, text(1, 1)), 2)
+    use = np.arange(len(keys)) % 3 == 0
+    hits = both.index.observe(keys, use, at, window_ms=WINDOW_MS)
+    assert hits.at.tolist() == np.flatnonzero(use).tolist()
+    assert both.index.rows == len(keys) + use.sum()
+
+
+def test_pools_never_meet() -> None:
+    both = Pair()
+    keys = shingle_keys(text(1, 30))
+    filed = [both.index.pool_keys(keys, pool) for pool in ("p", "q", "p")]
+    assert np.array_equal(filed[0], filed[2])
+    assert not np.isin(filed[0], filed[1]).any()
+
+
+def test_an_empty_sequence_is_no_work() -> None:
+    both = Pair()
+    assert both.observe(prompt("a", "1", 0, text(1, 0)), 1, np.empty(0, np.int64)) == ([], [])
+    assert both.index.rows == 0

@@ -1,0 +1,224 @@
+"""The embedded pipeline from files to findings, and what a sidecar may never load."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from detector.config.root import Settings
+from detector.errors import BleedwatchError, InputError, UsageError
+from detector.finding import Finding
+from detector.model import Sequence
+from detector.reading import Reading
+from detector.service import deployment_table, replay, replay_hold_ms
+from detector.settings import WindowSettings
+from tests.content.tree import ROOT
+
+SECRET = list(range(1000, 1030))
+OWN = list(range(5000, 5030))
+SETTINGS = Settings.model_validate({"detection": {"commonness": {"learning_ms": 0}}})
+
+
+def line(
+    tenant: str, request: str, at: float, *, asked: list[int], answered: list[int], **more: Any
+) -> dict[str, Any]:
+    """Return one request in our own form; it takes two seconds."""
+    fields = {
+        "request_id": request, "ts": at, "ts_end": at + 2, "node": "n", "tenant": tenant,
+        "prompt_ids": asked, "response_ids": answered,
+    }  # fmt: skip
+    return {**fields, **more}
+
+
+SOURCE = line("a", "1", 0.0, asked=SECRET, answered=OWN)
+SINK = line("b", "2", 10.0, asked=list(range(40)), answered=[7, *SECRET])
+
+
+def write(path: Path, *lines: dict[str, Any]) -> str:
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    return str(path)
+
+
+def names(findings: list[Finding]) -> list[tuple[str, str]]:
+    return [(one.sink.request_id, one.source.request_id) for one in findings]
+
+
+def test_one_file_is_replayed(tmp_path: Path) -> None:
+    report = replay([write(tmp_path / "log.jsonl", SOURCE, SINK)], SETTINGS)
+    assert names(report.findings) == [("2", "1")]
+    assert report.findings[0].evidence.unexplained_tokens == 30
+    assert (report.requests, report.responses, report.tokens) == (2, 2, 131)
+    assert (report.late, report.clock_jumps, report.evicted_sequences) == (0, 0, 0)
+    assert report.cpu_seconds > 0
+
+
+def test_files_are_merged_by_time_whatever_their_order(tmp_path: Path) -> None:
+    """Read one after the other, the source would come an hour too late for its place."""
+    filler = [
+        line("c", f"c{n}", 60.0 * n, asked=[9000 + n] * 12, answered=[]) for n in range(1, 70)
+    ]
+    sources = write(tmp_path / "sources.jsonl", SOURCE)
+    sinks = write(tmp_path / "sinks.jsonl", SINK, *filler)
+    for paths in ([sources, sinks], [sinks, sources]):
+        read = list(Reading(SETTINGS, deployment_table(SETTINGS)).sequences(paths))
+        ends = [_request_end(one) for one in read]
+        assert ends == sorted(ends)
+        report = replay(paths, SETTINGS)
+        assert names(report.findings) == [("2", "1")]
+        assert (report.requests, report.late) == (71, 0)
+
+
+def _request_end(sequence: Sequence) -> int:
+    """Both sides of these requests are read when the request has ended, after two seconds."""
+    return sequence.started_at_ms + 2000
+
+
+def test_a_file_out_of_order_gives_the_same_findings(tmp_path: Path) -> None:
+    lines = [SOURCE, SINK]
+    for number in range(40):
+        content = list(range(2000 + 50 * number, 2040 + 50 * number))
+        lines += [
+            line("a", f"a{number}", 5.0 * number, asked=content, answered=[]),
+            line("b", f"b{number}", 5.0 * number + 1, asked=[], answered=content),
+        ]
+    key = tmp_path / "secret.key"
+    key.write_text(bytes(range(32)).hex(), encoding="utf-8")
+    key.chmod(0o600)
+    settings = SETTINGS.model_copy(update={"key_file": str(key)})
+    reports = [
+        replay([write(tmp_path / "log.jsonl", *order)], settings)
+        for order in (lines, lines[::-1], lines[1::2] + lines[::2])
+    ]
+    assert len(reports[0].findings) == 41
+    ids = [[one.id for one in report.findings] for report in reports]
+    assert ids[0] == ids[1] == ids[2]
+    ordered = [(one.observed_at_ms, one.id) for one in reports[0].findings]
+    assert ordered == sorted(ordered)
+
+
+def test_history_teaches_and_is_not_counted(tmp_path: Path) -> None:
+    """What a third tenant showed the day before is common; without a history it is a finding."""
+    log = write(tmp_path / "log.jsonl", SOURCE, SINK)
+    earlier = line("c", "0", -40_000.0, asked=SECRET, answered=[])
+    report = replay([log], SETTINGS, history=[write(tmp_path / "history.jsonl", earlier)])
+    assert not report.findings
+    assert report.explained == {"common": 21}
+    assert (report.requests, report.tokens) == (2, 131)
+
+
+def test_learning_ends_with_enough_history(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", SOURCE, SINK)
+    cold = replay([log], Settings())
+    assert cold.learning
+    assert [one.confidence for one in cold.findings] == ["low"]
+    earlier = line("c", "0", -40_000.0, asked=OWN, answered=[])
+    warm = replay([log], Settings(), history=[write(tmp_path / "history.jsonl", earlier)])
+    assert not warm.learning
+    assert [one.confidence for one in warm.findings] == ["high"]
+
+
+def test_pools_come_from_the_records_the_file_or_the_flag(tmp_path: Path) -> None:
+    apart = line("b", "2", 10.0, asked=[], answered=SECRET, node="m")
+    log = write(tmp_path / "log.jsonl", SOURCE, apart)
+    assert not replay([log], SETTINGS).findings
+    nowhere = [{k: v for k, v in one.items() if k != "node"} for one in (SOURCE, apart)]
+    report = replay([write(tmp_path / "bare.jsonl", *nowhere)], SETTINGS, kv_pool="mine")
+    assert [one.kv_pool for one in report.findings] == ["mine"]
+
+
+def test_an_allow_list_is_hashed_with_the_key_of_the_run(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", SOURCE, SINK)
+    listed = write(tmp_path / "public.jsonl", {"ids": [3, *SECRET, 4]})
+    settings = Settings.model_validate({"detection": {"filter": {"allow_lists": [listed]}}})
+    report = replay([log], settings)
+    assert not report.findings
+    assert report.explained == {"allow_list": 21}
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n\n", b"once upon a time\n", b"\x00\xff\x00\xff" * 500, b"1,2,3\n4,5,6\n"]
+)
+def test_an_unknown_format_is_an_error_that_says_what_next(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as raised:
+        replay([str(path)], SETTINGS)
+    assert str(path) in str(raised.value)
+
+
+def test_a_missing_file_and_an_unknown_format_name_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        replay([str(tmp_path / "absent.jsonl")], SETTINGS)
+    with pytest.raises(UsageError) as raised:
+        replay([write(tmp_path / "log.jsonl", SOURCE)], SETTINGS, format="csv")
+    assert isinstance(raised.value, BleedwatchError)
+    assert "csv" in str(raised.value)
+
+
+def test_a_broken_line_among_good_ones_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    write(path, SOURCE, SINK)
+    path.write_text(path.read_text() + '{"request_id": "3", "ts": \n', encoding="utf-8")
+    report = replay([str(path)], SETTINGS)
+    assert names(report.findings) == [("2", "1")]
+    assert report.coverage.broken_by_reason == {"not_json": 1}
+
+
+def test_times_at_the_ends_of_the_calendar_are_no_trouble(tmp_path: Path) -> None:
+    far = [
+        line(t, f"{t}{at}", at, asked=list(range(600 + n, 630 + n)), answered=[])
+        for at in (-62_000_000_000.0, 253_402_300_000.0)
+        for n, t in enumerate("ab")
+    ]
+    report = replay([write(tmp_path / "log.jsonl", SOURCE, SINK, *far)], SETTINGS)
+    assert names(report.findings) == [("2", "1")]
+    assert report.clock_jumps > 0
+
+
+def test_one_wrong_clock_in_the_history_does_not_blind(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", SOURCE, SINK)
+    decade = 10 * 365 * 86_400.0
+    history = [
+        line("c", "1", -5000.0, asked=list(range(3000, 3040)), answered=[]),
+        line("c", "2", decade, asked=list(range(4000, 4040)), answered=[]),
+    ]
+    report = replay([log], SETTINGS, history=[write(tmp_path / "history.jsonl", *history)])
+    assert names(report.findings) == [("2", "1")]
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told: list[tuple[float, str]] = []
+    log = write(tmp_path / "log.jsonl", SOURCE, SINK)
+    replay([log], SETTINGS, on_progress=lambda share, what: told.append((share, what)))
+    assert told
+    assert all(0 <= share <= 1 for share, _ in told)
+
+
+def test_a_replay_orders_by_time_even_logs_sorted_by_start() -> None:
+    window = WindowSettings()
+    assert replay_hold_ms(window) == window.grace_ms + window.longest_response_ms
+
+
+HEAVY = ("numba", "llvmlite", "torch", "datasketch", "faust")
+
+
+def test_a_sidecar_loads_no_compiler_and_no_tensor_library() -> None:
+    """A sidecar is made of `ingest` and the floor of `detector` that it needs."""
+    modules = sorted(
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in (ROOT / "ingest").rglob("*.py")
+        if path.stem != "__init__"
+    )
+    assert len(modules) > 20
+    code = (
+        "import importlib, sys\n"
+        f"for name in {modules}: importlib.import_module(name)\n"
+        f"print([name for name in {HEAVY} if name in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "[]"
