@@ -25,10 +25,11 @@ an adversary can cause with one response."""
 
 
 class _MeasuredRun(NamedTuple):
-    """A run: its unexplained shingles, which tokens match, its longest chain, reasons counted."""
+    """A run: its unexplained shingles, all its shingles, equal tokens, longest chain, reasons."""
 
     run: Run
     keys: Keys
+    whole: Keys
     equal: Mask
     chain: tuple[int, int]
     codes: NDArray[np.int64]
@@ -114,7 +115,7 @@ class Judge:
             keys=np.unique(np.concatenate([one.keys for one in found])),
             matched_tokens=int(matched.sum()),
             matched_shingles=_held_by(source, sink.keys),
-            rarity=self._rarity(sink, at, found[0].keys),
+            rarity=self._rarity(sink, at, found[0].whole),
             reasons=_by_reason(np.sum([one.codes for one in found], axis=0)),
         )
 
@@ -142,6 +143,7 @@ class Judge:
                 unexplained=int(longest),
             ),
             sink.keys[sink_at[is_open]],
+            sink.keys[sink_at],
             equal,
             (begin + int(first), begin + int(last)),
             np.bincount(codes, minlength=len(self._explained)),

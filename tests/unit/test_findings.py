@@ -165,3 +165,17 @@ def test_no_field_of_a_finding_holds_a_token() -> None:
     finding = only([*TIES, SINK])
     shown = repr(finding)
     assert not [token for token in SECRET.tolist() if str(token) in shown]
+
+
+def test_rarity_is_the_share_of_the_run_that_nobody_else_has_shown() -> None:
+    """Twelve tokens of a third tenant at the end of the run: 3 of its 31 shingles are not rare."""
+    copied = text(1, 40)
+    finding = only(
+        [
+            prompt("c", "0", 0, copied[28:]),
+            prompt("a", "1", 10, join(text(2, 20), copied)),
+            response("b", "2", 20, join(text(3, 20), copied)),
+        ]
+    )
+    assert finding.evidence.rarity == round(28 / 31, 3)
+    assert finding.evidence.reasons == {"common": 3}
