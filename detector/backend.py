@@ -3,19 +3,20 @@
 All backends are bit-identical, so the choice is one of speed only.
 """
 
+import ctypes
 import logging
+import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal, Protocol
+from typing import Protocol
 
 from detector.errors import DeviceMemoryError, SettingsError
+from detector.settings import BackendName
 from detector.sketch import flat, minhash
-from detector.sketch.batch import Fingerprints, Offsets, TokenBatch
+from detector.sketch.batch import Fingerprints, Offsets, Shingles, TokenBatch
 from detector.sketch.header import SketchHeader
 from detector.sketch.minhash import Signatures
 from detector.sketch.shingle import Keys
-
-BackendName = Literal["auto", "numba", "numpy", "torch"]
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +31,9 @@ class Backend(Protocol):
     def fingerprints(self, batch: TokenBatch, *, window: int, min_distinct: int) -> Fingerprints:
         """Pick fingerprints as `winnow` does per sequence, less those of low complexity."""
 
+    def shingles(self, batch: TokenBatch, *, min_distinct: int, window: int | None) -> Shingles:
+        """Return every shingle, those of low complexity, and with a window the sample to index."""
+
     def signatures(self, keys: Keys, offsets: Offsets, header: SketchHeader) -> Signatures:
         """Return one MinHash sketch per set keys[offsets[i]:offsets[i+1]]."""
 
@@ -42,6 +46,10 @@ class NumpyBackend:
     def fingerprints(self, batch: TokenBatch, *, window: int, min_distinct: int) -> Fingerprints:
         """Pick fingerprints; see `Backend`."""
         return flat.fingerprints(batch, window=window, min_distinct=min_distinct)
+
+    def shingles(self, batch: TokenBatch, *, min_distinct: int, window: int | None) -> Shingles:
+        """Shingle; see `Backend`."""
+        return flat.shingles(batch, min_distinct=min_distinct, window=window)
 
     def signatures(self, keys: Keys, offsets: Offsets, header: SketchHeader) -> Signatures:
         """Sketch sets; see `Backend`."""
@@ -58,11 +66,16 @@ class NumbaBackend:
         from detector.kernels import minhash as kernel_minhash  # noqa: PLC0415
 
         self._fingerprints = kernel_flat.fingerprints
+        self._shingles = kernel_flat.shingles
         self._signatures = kernel_minhash.signatures
 
     def fingerprints(self, batch: TokenBatch, *, window: int, min_distinct: int) -> Fingerprints:
         """Pick fingerprints; see `Backend`."""
         return self._fingerprints(batch, window=window, min_distinct=min_distinct)
+
+    def shingles(self, batch: TokenBatch, *, min_distinct: int, window: int | None) -> Shingles:
+        """Shingle; see `Backend`."""
+        return self._shingles(batch, min_distinct=min_distinct, window=window)
 
     def signatures(self, keys: Keys, offsets: Offsets, header: SketchHeader) -> Signatures:
         """Sketch sets; see `Backend`."""
@@ -92,6 +105,14 @@ class FallbackBackend:
         except DeviceMemoryError as error:
             self._note(error)
         return self.cpu.fingerprints(batch, window=window, min_distinct=min_distinct)
+
+    def shingles(self, batch: TokenBatch, *, min_distinct: int, window: int | None) -> Shingles:
+        """Shingle; see `Backend`."""
+        try:
+            return self.device.shingles(batch, min_distinct=min_distinct, window=window)
+        except DeviceMemoryError as error:
+            self._note(error)
+        return self.cpu.shingles(batch, min_distinct=min_distinct, window=window)
 
     def signatures(self, keys: Keys, offsets: Offsets, header: SketchHeader) -> Signatures:
         """Sketch sets; see `Backend`."""
@@ -125,10 +146,11 @@ def choose_backend(wanted: BackendName) -> Backend:
     cpu = _cpu()
     if not find_spec("torch"):
         return cpu
-    from detector.torch_path.backend import has_cuda  # noqa: PLC0415 - torch loads in 4 s
+    if _has_driver():
+        from detector.torch_path.backend import has_cuda  # noqa: PLC0415 - torch loads in 4 s
 
-    if has_cuda():
-        return _torch()
+        if has_cuda():
+            return _torch()
     _log.info("torch is installed but sees no CUDA device; using %s", cpu.name)
     return cpu
 
@@ -141,6 +163,15 @@ def _torch() -> Backend:
     return FallbackBackend(TorchBackend("cuda" if has_cuda() else "cpu"), _cpu())
 
 
+def _has_driver() -> bool:
+    """Tell whether the CUDA driver is there, in less time than it takes to load torch."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
 def _cpu() -> Backend:
     return NumbaBackend() if find_spec("numba") else NumpyBackend()
 
@@ -149,5 +180,5 @@ def _require(module: str, *, extra: str) -> None:
     if not find_spec(module):
         raise SettingsError(
             f"the backend {module} is not installed",
-            hint=f"pip install 'bleedwatch[{extra}]' or set backend: auto",
+            hint=f"pip install 'bleedwatch[{extra}]' or set detection.backend to auto",
         )

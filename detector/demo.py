@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from detector.batches import Batches
 from detector.config.root import Settings
 from detector.model import Sequence
 from detector.reading import OnProgress, Reading
@@ -38,13 +39,14 @@ def run_demo(
         detector = new_detector(settings.detection, table)
         step(0.4, "learning")
         door = Door(table, Tenancy(rules), ChatTemplate(settings.template), Coverage())
-        learn(detector, _history(scenario, door), window=settings.detection.window)
+        window, batches = settings.detection.window, Batches(settings.detection)
+        learn(detector, _history(scenario, door), window=window, batches=batches)
         reading = Reading(settings, table)
         began = time.process_time()
         sequences = reading.sequences(
             [str(log.path) for log in scenario.logs], on_progress=on_progress
         )
-        return run(detector, sequences, reading, settings.detection.window, began=began)
+        return run(detector, sequences, reading, window, batches=batches, began=began)
 
 
 def _date_logs(scenario: Scenario) -> None:

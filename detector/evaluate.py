@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from detector.batches import Batches
 from detector.config.root import Settings
 from detector.errors import InputError
 from detector.evaluation.outcome import Bleed
@@ -49,6 +50,7 @@ class _Evaluation:
         self._folder = folder
         self._settings = settings
         self._table = deployment_table(settings)
+        self._batches = Batches(settings.detection)
         self._on_progress = on_progress
 
     def figures(self) -> dict[str, object]:
@@ -87,10 +89,12 @@ class _Evaluation:
     def _replay(self, sequences: list[Sequence], history: list[Sequence]) -> Replayed:
         """Replay sequences in the order of a live stream: each arrives when it ends."""
         detector = new_detector(self._settings.detection, self._table)
-        learn(detector, history, window=self._settings.detection.window)
+        window = self._settings.detection.window
+        learn(detector, history, window=window, batches=self._batches)
         arriving = sorted(sequences, key=lambda one: (one.ended_at_ms, one.kind is Kind.RESPONSE))
         began = time.process_time()
-        found = list(detect(detector, Sequencer(hold_ms=ARRIVAL_HOLD_MS), arriving))
+        sequencer = Sequencer(hold_ms=ARRIVAL_HOLD_MS)
+        found = list(detect(detector, sequencer, arriving, batches=self._batches))
         return Replayed(
             findings=surest(found),
             requests=len({(one.tenant, one.request_id, one.started_at_ms) for one in sequences}),

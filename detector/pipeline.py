@@ -13,8 +13,9 @@ from detector.index.postings import Hits, PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.index.taint import TaintedShingles
 from detector.index.tenant_table import TenantTable, mark_of
-from detector.kernels.intake import take
+from detector.kernels.intake import learn_shown, take
 from detector.kernels.shingle import shingles
+from detector.kernels.winnow import sample
 from detector.match.attribution import Attribution, Attributor
 from detector.match.confidence import confidence, thresholds
 from detector.match.judge import Judge
@@ -24,11 +25,8 @@ from detector.match.verdict import Verdict
 from detector.model import Kind, Sequence
 from detector.rules.content import Match, content_finding
 from detector.settings import DetectionSettings
+from detector.sketch.batch import Prepared
 from detector.sketch.shingle import Keys, Mask
-from detector.sketch.winnow import winnow
-
-_NEVER_PICKED = np.int64(2**63 - 1)
-"""Where masked shingles sort when shingles are sampled."""
 
 RENUMBER_AT = 1 << 22
 """Positions at which the gone ones are given up: half of what the index can number."""
@@ -110,19 +108,22 @@ class Detector:
         """Sequences given up inside the window for want of memory: lost recall."""
         return self._index.evicted_sequences
 
-    def warm(self, sequence: Sequence) -> None:
+    def warm(self, sequence: Sequence, prepared: Prepared | None = None) -> None:
         """Learn from past traffic: commonness and own history, no judgement, no window."""
         self._advance(sequence)
-        self._take(sequence, self._party(sequence))
+        self._take(sequence, self._party(sequence), prepared)
 
-    def observe(self, sequence: Sequence) -> list[Finding]:
-        """Compare one sequence with the window, in both directions, and add it to the window."""
+    def observe(self, sequence: Sequence, prepared: Prepared | None = None) -> list[Finding]:
+        """Compare one sequence with the window, in both directions, and add it to the window.
+
+        `prepared` are the sequence's shingles if a backend has made them, else they are made here.
+        """
         self._advance(sequence)
         self.stats.tokens += len(sequence.token_hashes)
         party = self._party(sequence)
         self._make_room(len(sequence.token_hashes))
-        keys, masked, rare = self._take(sequence, party)
-        use = self._select(keys, masked, rare)
+        keys, masked, rare = self._take(sequence, party, prepared)
+        use = self._select(keys, masked, rare, prepared)
         at = self._store.add(sequence, party)
         pool_keys = self._index.pool_keys(keys, sequence.kv_pool)
         hits = self._index.observe(pool_keys, use, at, window_ms=self._settings.window.length_ms)
@@ -217,15 +218,15 @@ class Detector:
             keys=keys, masked=masked, pool_keys=self._index.pool_keys(keys, sequence.kv_pool),
         )  # fmt: skip
 
-    def _take(self, sequence: Sequence, party: int) -> tuple[Keys, Mask, Mask]:
+    def _take(
+        self, sequence: Sequence, party: int, prepared: Prepared | None
+    ) -> tuple[Keys, Mask, Mask]:
         """Shingle and learn a sequence; return its keys, the masked ones and those not common.
 
         What a sequence taught is taken back where it turns out to be somebody else's.
         """
         slots, homes, _ = self._index.table
-        return take(  # type: ignore[no-any-return]
-            sequence.token_hashes,
-            self._settings.filter.min_distinct,
+        known = (
             *self._tainted.tables,
             *self._seen.room_for(len(sequence.token_hashes), self._now_ms),
             mark_of(party, sequence.started_at_ms),
@@ -233,8 +234,13 @@ class Detector:
             homes,
             self._index.salt(sequence.kv_pool),
         )
+        if prepared is None:
+            least = self._settings.filter.min_distinct
+            return take(sequence.token_hashes, least, *known)  # type: ignore[no-any-return]
+        keys, masked, _ = prepared
+        return keys, masked, learn_shown(keys, masked, *known)
 
-    def _select(self, keys: Keys, masked: Mask, rare: Mask) -> Mask:
+    def _select(self, keys: Keys, masked: Mask, rare: Mask, prepared: Prepared | None) -> Mask:
         """Return which shingles to index: all that are not common for everybody, or a sample.
 
         Leaving the common ones out saves most of the work on stock phrases; runs are extended over
@@ -242,9 +248,9 @@ class Detector:
         """
         if self._settings.index.sampling == "every":
             return rare
-        # a pick on a masked shingle would be lost, and the guarantee with it: those sort last
-        ranked = np.where(masked, _NEVER_PICKED, keys)
-        return ~masked & winnow(ranked, self._settings.index.winnow_window)
+        if prepared is not None and prepared.picked is not None:
+            return prepared.picked
+        return sample(keys, masked, self._settings.index.winnow_window)  # type: ignore[no-any-return]
 
     def _count(self, shingles_seen: int, common: int, hits: Hits) -> None:
         """Count a response's shingles, and those that other tenants have shown as well."""

@@ -1,12 +1,13 @@
 """Composition of the embedded pipeline: files in, findings out, no broker and no database."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
 import msgspec
 
+from detector.batches import Batches, Released
 from detector.config.root import Settings
 from detector.errors import UsageError
 from detector.finding import Finding
@@ -66,26 +67,33 @@ def replay(
     table = deployment_table(settings)
     detector = new_detector(settings.detection, table)
     past = Reading(settings, table)
-    learn(
-        detector, past.sequences(history, log_format=format, on_progress=on_progress), window=window
-    )
+    batches = Batches(settings.detection)
+    before = past.sequences(history, log_format=format, on_progress=on_progress)
+    learn(detector, before, window=window, batches=batches)
     reading = Reading(settings, table)
     began = time.process_time()
     sequences = reading.sequences(
         paths, log_format=format, engine=engine, kv_pool=kv_pool, on_progress=on_progress
     )
-    return run(detector, sequences, reading, window, began=began)
+    return run(detector, sequences, reading, window, batches=batches, began=began)
 
 
-def learn(detector: Detector, sequences: Iterable[Sequence], *, window: WindowSettings) -> None:
+def learn(
+    detector: Detector, sequences: Iterable[Sequence], *, window: WindowSettings, batches: Batches
+) -> None:
     """Teach the detector past traffic in event order, without what a jumped clock has dated."""
     sequencer = Sequencer(hold_ms=replay_hold_ms(window))
+    for (sequence, _), prepared in batches.prepare(_believed(sequencer, sequences)):
+        detector.warm(sequence, prepared)
+
+
+def _believed(sequencer: Sequencer, sequences: Iterable[Sequence]) -> Iterator[Released]:
     for sequence in sequences:
         for ready in sequencer.push(sequence):
-            detector.warm(ready)
+            yield Released(ready, sequencer.newest_ms)
     for ready in sequencer.drain():
         if sequencer.newest_ms is not None and ready.started_at_ms <= sequencer.newest_ms:
-            detector.warm(ready)
+            yield Released(ready, sequencer.newest_ms)
 
 
 def run(
@@ -94,11 +102,12 @@ def run(
     reading: Reading,
     window: WindowSettings,
     *,
+    batches: Batches,
     began: float,
 ) -> ReplayReport:
     """Feed sequences through the ordering and the detector; `began` is a process time."""
     sequencer = Sequencer(hold_ms=replay_hold_ms(window))
-    findings = surest(detect(detector, sequencer, sequences))
+    findings = surest(detect(detector, sequencer, sequences, batches=batches))
     return ReplayReport(
         findings=sorted(findings, key=lambda one: (one.observed_at_ms, one.id)),
         coverage=reading.coverage,
@@ -115,7 +124,7 @@ def run(
 
 
 def detect(
-    detector: Detector, sequencer: Sequencer, sequences: Iterable[Sequence]
+    detector: Detector, sequencer: Sequencer, sequences: Iterable[Sequence], *, batches: Batches
 ) -> Iterable[Finding]:
     """Yield findings as the ordering releases the sequences they rest on.
 
@@ -123,11 +132,16 @@ def detect(
     a log is far ahead, the sources of what was held back would have expired. The newest one only
     tells when a finding was made.
     """
+    for (sequence, newest_ms), prepared in batches.prepare(_released(sequencer, sequences)):
+        yield from _dated(detector.observe(sequence, prepared), newest_ms)
+
+
+def _released(sequencer: Sequencer, sequences: Iterable[Sequence]) -> Iterator[Released]:
     for sequence in sequences:
         for ready in sequencer.push(sequence):
-            yield from _dated(detector.observe(ready), sequencer.newest_ms)
+            yield Released(ready, sequencer.newest_ms)
     for ready in sequencer.drain():
-        yield from _dated(detector.observe(ready), sequencer.newest_ms)
+        yield Released(ready, sequencer.newest_ms)
 
 
 def _dated(findings: Iterable[Finding], newest_ms: int | None) -> Iterable[Finding]:

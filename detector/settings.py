@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Positive = Annotated[int, Field(gt=0)]
 
+BackendName = Literal["auto", "numba", "numpy", "torch"]
+"""What makes the shingles of many sequences at once."""
+
 
 class Section(BaseModel):
     """A frozen group of settings that rejects unknown keys."""
@@ -102,4 +105,9 @@ class DetectionSettings(Section):
     filter: FilterSettings = FilterSettings()
     boundary: Literal["account", "tenant", "end_user", "session"] = Field(
         "tenant", description="What two requests must not share: the isolation boundary."
+    )
+    backend: BackendName = Field(
+        "auto",
+        description="What makes shingles in a replay; all give the same bits. `auto` is torch on "
+        "a CUDA device, else numba.",
     )

@@ -8,8 +8,9 @@ import numpy as np
 from numba import njit
 
 from detector.kernels.shingle import count_repeats, fill_keys, is_repetitive
-from detector.kernels.winnow import picks
-from detector.sketch.batch import Fingerprints, TokenBatch, offsets_of
+from detector.kernels.shingle import shingles as shingles_of
+from detector.kernels.winnow import picks, sample
+from detector.sketch.batch import Fingerprints, Shingles, TokenBatch, offsets_of
 from detector.sketch.shingle import SHINGLE_TOKENS
 
 TILE = 4096
@@ -28,6 +29,28 @@ def fingerprints(batch: TokenBatch, *, window: int, min_distinct: int) -> Finger
         batch.tokens, table, batch.offsets, window, min_distinct
     )
     return Fingerprints(keys, positions, offsets_of(counts))
+
+
+def shingles(batch: TokenBatch, *, min_distinct: int, window: int | None) -> Shingles:
+    """Return every shingle, those of low complexity, and with a window the sample to index."""
+    hashes = batch.tokens if batch.table is None else batch.table[batch.tokens]
+    keys, masked, picked = _shingles(hashes, batch.offsets, min_distinct, window or 0)
+    return Shingles(keys, masked, None if window is None else picked, batch.offsets)
+
+
+@njit(nogil=True, cache=True)
+def _shingles(hashes, offsets, min_distinct, window):
+    keys = np.zeros(len(hashes), np.int64)
+    masked = np.zeros(len(hashes), np.bool_)
+    picked = np.zeros(len(hashes) if window else 0, np.bool_)
+    for s in range(len(offsets) - 1):
+        begin = offsets[s]
+        found, low = shingles_of(hashes[begin : offsets[s + 1]], min_distinct)
+        keys[begin : begin + len(found)] = found
+        masked[begin : begin + len(found)] = low
+        if window:
+            picked[begin : begin + len(found)] = sample(found, low, window)
+    return keys, masked, picked
 
 
 @njit(nogil=True, cache=True)

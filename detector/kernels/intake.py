@@ -12,18 +12,31 @@ def take(
     tokens, min_distinct, maybe, tainted, tainted_homes, old_tainted, old_tainted_homes,
     slots, homes, shared, counts, mark, postings, places, salt,
 ):  # fmt: skip
-    """Return (keys, masked, rare): rare is True where neither masked nor common for everybody.
+    """Shingle a sequence and learn it; return (keys, masked, rare) as `learn_shown` does."""
+    keys, masked = shingles(tokens, min_distinct)
+    rare = learn_shown(
+        keys, masked, maybe, tainted, tainted_homes, old_tainted, old_tainted_homes,
+        slots, homes, shared, counts, mark, postings, places, salt,
+    )  # fmt: skip
+    return keys, masked, rare
+
+
+@njit(nogil=True, cache=True)
+def learn_shown(
+    keys, masked, maybe, tainted, tainted_homes, old_tainted, old_tainted_homes,
+    slots, homes, shared, counts, mark, postings, places, salt,
+):  # fmt: skip
+    """Return `rare`, True where a shingle is neither masked nor common for everybody.
 
     What is neither masked nor tainted is learned under `mark`.
     """
-    keys, masked = shingles(tokens, min_distinct)
     rare = ~masked
     use = rare.copy()
     found = contains(maybe, tainted, tainted_homes, old_tainted, old_tainted_homes, keys)
     for i in range(len(keys)):
         use[i] &= not found[i]
     learn(slots, homes, shared, counts, keys, use, rare, mark, postings, places, salt)
-    return keys, masked, rare
+    return rare
 
 
 def nothing_follows() -> "tuple[np.ndarray[tuple[int], np.dtype[np.int64]], int, np.int64]":

@@ -8,7 +8,25 @@ why ties need only a look at the next candidate.
 import numpy as np
 from numba import njit
 
+from detector.sketch.winnow import NEVER_PICKED
+
 _LEAST = np.int64(np.iinfo(np.int64).min)
+
+
+@njit(nogil=True, cache=True)
+def sample(keys, masked, window):
+    """Return which keys to index: those `winnow` picks when it ranks the masked ones last.
+
+    A pick on a masked key would be lost, and with it the guarantee.
+    """
+    ranked = keys.copy()
+    for i in range(len(keys)):
+        if masked[i]:
+            ranked[i] = NEVER_PICKED
+    picked = winnow(ranked, window)
+    for i in range(len(keys)):
+        picked[i] &= not masked[i]
+    return picked
 
 
 @njit(nogil=True, cache=True)

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from detector.model import Hashes
-from detector.sketch.shingle import Keys
+from detector.sketch.shingle import SHINGLE_TOKENS, Keys, Mask
 
 Offsets = NDArray[np.int64]
 
@@ -40,6 +41,37 @@ class Fingerprints:
     keys: Keys
     positions: NDArray[np.int32]
     offsets: Offsets
+
+
+class Prepared(NamedTuple):
+    """The shingles of one sequence: their keys, those of low complexity, the sample to index.
+
+    `picked` is None where every shingle is indexed. Arrays have shape (max(n - 9, 0),).
+    """
+
+    keys: Keys
+    masked: Mask
+    picked: Mask | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shingles:
+    """Every shingle of a batch: that from token i of sequence s on is element offsets[s] + i.
+
+    The last 9 elements of a sequence begin no shingle and mean nothing.
+    """
+
+    keys: Keys
+    masked: Mask
+    picked: Mask | None
+    offsets: Offsets
+
+    def of(self, number: int) -> Prepared:
+        """Return views of one sequence's shingles."""
+        begin = self.offsets[number]
+        end = max(self.offsets[number + 1] - (SHINGLE_TOKENS - 1), begin)
+        picked = None if self.picked is None else self.picked[begin:end]
+        return Prepared(self.keys[begin:end], self.masked[begin:end], picked)
 
 
 def flatten(sequences: Many[NDArray[np.uint32]], table: Hashes | None = None) -> TokenBatch:

@@ -7,8 +7,9 @@ sequences are never picked.
 import numpy as np
 from numpy.typing import NDArray
 
-from detector.sketch.batch import Fingerprints, TokenBatch, chunks, joined, offsets_of
+from detector.sketch.batch import Fingerprints, Shingles, TokenBatch, chunks, joined, offsets_of
 from detector.sketch.shingle import SHINGLE_TOKENS, Keys, low_complexity, shingle_keys
+from detector.sketch.winnow import NEVER_PICKED
 
 CHUNK_TOKENS = 32_768
 """Tokens worked on at a time, in whole sequences: what the steps hold stays in the L2 cache."""
@@ -30,6 +31,28 @@ def fingerprints(batch: TokenBatch, *, window: int, min_distinct: int) -> Finger
         hashes = tokens if batch.table is None else batch.table[tokens]
         parts.append(_chunk(hashes, starts - starts[0], window, min_distinct))
     return joined(parts)
+
+
+def shingles(batch: TokenBatch, *, min_distinct: int, window: int | None) -> Shingles:
+    """Return every shingle, those of low complexity, and with a window the sample to index.
+
+    In the sample a shingle of low complexity is never picked: `detector/kernels/winnow.py`.
+    """
+    count = len(batch.tokens)
+    keys, masked = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    picked = None if window is None else np.zeros(count, np.bool_)
+    for starts in chunks(batch.offsets, CHUNK_TOKENS):
+        tokens = batch.tokens[starts[0] : starts[-1]]
+        hashes = tokens if batch.table is None else batch.table[tokens]
+        part = slice(starts[0], max(starts[-1] - (SHINGLE_TOKENS - 1), starts[0]))
+        keys[part] = shingle_keys(hashes)
+        masked[part] = low_complexity(hashes, min_distinct)
+        if picked is not None and window is not None:
+            begins = starts[:-1] - starts[0]
+            ends = np.maximum(starts[1:] - starts[0] - (SHINGLE_TOKENS - 1), begins)
+            ranked = np.where(masked[part], NEVER_PICKED, keys[part])
+            picked[starts[0] + flat_winnow(ranked, begins, ends, window)] = True
+    return Shingles(keys, masked, None if picked is None else picked & ~masked, batch.offsets)
 
 
 def _chunk(

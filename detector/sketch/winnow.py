@@ -4,6 +4,9 @@ import numpy as np
 
 from detector.sketch.shingle import Keys, Mask
 
+NEVER_PICKED = np.int64(2**63 - 1)
+"""Where shingles of low complexity sort when a sample of the others is wanted."""
+
 
 def winnow(keys: Keys, window: int) -> Mask:
     """Return True for each picked shingle: the rightmost minimum of every `window` keys.

@@ -8,11 +8,11 @@ import torch
 from numpy.typing import NDArray
 
 from detector.errors import DeviceMemoryError
-from detector.sketch.batch import Fingerprints, Offsets, TokenBatch, chunks, joined
+from detector.sketch.batch import Fingerprints, Offsets, Shingles, TokenBatch, chunks, joined
 from detector.sketch.header import SketchHeader
 from detector.sketch.minhash import Signatures
-from detector.sketch.shingle import Keys
-from detector.torch_path.fingerprints import DeviceFingerprints, fingerprints
+from detector.sketch.shingle import SHINGLE_TOKENS, Keys
+from detector.torch_path.fingerprints import DeviceFingerprints, fingerprints, shingles
 from detector.torch_path.minhash import signatures
 
 DEVICE_TOKENS = 1 << 22
@@ -64,6 +64,29 @@ class TorchBackend:
                     )
                 )
             return joined(parts)
+
+    def shingles(self, batch: TokenBatch, *, min_distinct: int, window: int | None) -> Shingles:
+        """Return every shingle, as `detector.sketch.flat` defines them."""
+        count = len(batch.tokens)
+        keys, masked = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        picked = None if window is None else np.zeros(count, np.bool_)
+        hashes = batch.tokens if batch.table is None else batch.table[batch.tokens]
+        with _memory_errors():
+            for starts in chunks(batch.offsets, self._tokens):
+                begin, end = starts[0], starts[-1] - (SHINGLE_TOKENS - 1)
+                if begin >= end:
+                    continue
+                found = shingles(
+                    self._to_device(hashes[begin : starts[-1]]),
+                    self._to_device(starts - begin),
+                    min_distinct=min_distinct,
+                    window=window,
+                )
+                keys[begin:end] = found.keys.cpu().numpy()
+                masked[begin:end] = found.masked.cpu().numpy()
+                if picked is not None and found.picks is not None:
+                    picked[begin + found.picks.cpu().numpy()] = True
+        return Shingles(keys, masked, picked, batch.offsets)
 
     def signatures(self, keys: Keys, offsets: Offsets, header: SketchHeader) -> Signatures:
         """Return one sketch per set, as `detector.sketch.minhash` defines them."""

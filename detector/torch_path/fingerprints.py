@@ -5,8 +5,9 @@ from typing import NamedTuple
 import torch
 
 from detector.sketch.shingle import SHINGLE_TOKENS
+from detector.sketch.winnow import NEVER_PICKED
 from detector.torch_path.arithmetic import shingle_keys
-from detector.torch_path.winnow import flat_winnow, repetitive
+from detector.torch_path.winnow import few_distinct, flat_winnow, repetitive
 
 
 class DeviceFingerprints(NamedTuple):
@@ -15,6 +16,31 @@ class DeviceFingerprints(NamedTuple):
     keys: torch.Tensor
     positions: torch.Tensor
     offsets: torch.Tensor
+
+
+class DeviceShingles(NamedTuple):
+    """Every shingle on the device: `keys`, those of low complexity, the sample's positions."""
+
+    keys: torch.Tensor
+    masked: torch.Tensor
+    picks: torch.Tensor | None
+
+
+def shingles(
+    hashes: torch.Tensor, offsets: torch.Tensor, *, min_distinct: int, window: int | None
+) -> DeviceShingles:
+    """Return the shingle from every position on, for the bits of uint32 hashes as int32 (n,).
+
+    There are n - 9; those that touch two sequences are never picked. n is at least 10.
+    """
+    keys = shingle_keys(hashes.to(torch.int64).bitwise_and_(0xFFFFFFFF))
+    masked = few_distinct(hashes.unfold(0, SHINGLE_TOKENS, 1).T, min_distinct)
+    if window is None:
+        return DeviceShingles(keys, masked, None)
+    starts = offsets[:-1]
+    ends = torch.maximum(offsets[1:] - (SHINGLE_TOKENS - 1), starts)
+    picks = flat_winnow(keys.masked_fill(masked, int(NEVER_PICKED)), starts, ends, window)
+    return DeviceShingles(keys, masked, picks[~masked[picks]])
 
 
 def fingerprints(

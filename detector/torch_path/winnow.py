@@ -16,7 +16,11 @@ def repetitive(hashes: torch.Tensor, picks: torch.Tensor, min_distinct: int) -> 
     `hashes` have shape (n,), `picks` are positions of shingles; only the picks are looked at.
     """
     offsets = torch.arange(SHINGLE_TOKENS, device=hashes.device)
-    shingle = hashes[picks + offsets[:, None]]
+    return few_distinct(hashes[picks + offsets[:, None]], min_distinct)
+
+
+def few_distinct(shingle: torch.Tensor, min_distinct: int) -> torch.Tensor:
+    """Tell which columns of shape (10, n) hold fewer than `min_distinct` distinct hashes."""
     new = torch.ones_like(shingle, dtype=torch.bool)
     for lag in range(1, SHINGLE_TOKENS):
         new[lag:].logical_and_(shingle[lag:] != shingle[:-lag])

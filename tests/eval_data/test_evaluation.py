@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from detector.batches import Batches
 from detector.config.root import Settings
 from detector.evaluate import ARRIVAL_HOLD_MS, evaluate
 from detector.evaluation.outcome import Bleed, outcomes
@@ -149,7 +150,9 @@ def _live(log: Path, dev: Path) -> list[Finding]:
         Reading(settings, table).sequences([str(log)]),
         key=lambda one: (one.ended_at_ms, one.kind is Kind.RESPONSE),
     )
-    return surest(detect(detector, Sequencer(hold_ms=ARRIVAL_HOLD_MS), arriving))
+    batches = Batches(settings.detection)
+    sequencer = Sequencer(hold_ms=ARRIVAL_HOLD_MS)
+    return surest(detect(detector, sequencer, arriving, batches=batches))
 
 
 def _replayed(log: Path, dev: Path) -> list[Finding]:

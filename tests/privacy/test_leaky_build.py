@@ -63,7 +63,9 @@ def replay_and_write(
                 file.write(write(sequence.token_hashes) + b"\n")
                 yield sequence
 
-    monkeypatch.setattr(service, "detect", lambda a, b, sequences: real(a, b, writing(sequences)))
+    monkeypatch.setattr(
+        service, "detect", lambda a, b, read, batches: real(a, b, writing(read), batches=batches)
+    )
     settings = Settings.model_validate({**SETTINGS_RULES, "key_file": str(box.key)})
     report = service.replay([str(box.jsonl)], settings)
     (box.work / "findings.json").write_bytes(msgspec.json.encode(report.findings))

@@ -15,7 +15,14 @@ from detector.sketch.winnow import winnow
 from detector.torch_path import backend as torch_backend
 from detector.torch_path.backend import TorchBackend, has_cuda
 from detector.torch_path.winnow import flat_winnow
-from tests.unit.batches import WINDOWS, assert_equal, random_batch, random_ranges, reference
+from tests.unit.batches import (
+    WINDOWS,
+    assert_equal,
+    assert_prepared,
+    random_batch,
+    random_ranges,
+    reference,
+)
 
 DEVICE = "cuda" if has_cuda() else "cpu"
 HEADER = SketchHeader(num_perm=16)
@@ -35,6 +42,9 @@ def test_the_same_bits_on_500_batches(seed: int) -> None:
             backend.signatures(found.keys, found.offsets, HEADER),
             signatures(expected.keys, expected.offsets, HEADER),
         )
+        made = backend.shingles(batch, min_distinct=min_distinct, window=window)
+        assert_prepared(made, batch, min_distinct=min_distinct, window=window)
+        assert backend.shingles(batch, min_distinct=min_distinct, window=None).picked is None
 
 
 def test_winnowing_of_extreme_and_equal_keys() -> None:
@@ -60,6 +70,8 @@ def test_a_batch_larger_than_a_piece_is_whole(monkeypatch: pytest.MonkeyPatch) -
     backend = TorchBackend(DEVICE)
     found = backend.fingerprints(batch, window=8, min_distinct=6)
     assert_equal(found, reference(batch, window=8, min_distinct=6))
+    made = backend.shingles(batch, min_distinct=6, window=8)
+    assert_prepared(made, batch, min_distinct=6, window=8)
     header = SketchHeader()
     np.testing.assert_array_equal(
         backend.signatures(found.keys, found.offsets, header),
@@ -86,12 +98,14 @@ def test_a_batch_that_runs_out_of_memory_midway_is_redone_on_the_cpu(
             backend.signatures(expected.keys, expected.offsets, HEADER),
             signatures(expected.keys, expected.offsets, HEADER),
         )
+        made = backend.shingles(batch, min_distinct=6, window=8)
+        assert_prepared(made, batch, min_distinct=6, window=8)
         with pytest.raises(DeviceMemoryError):
             device.fingerprints(batch, window=8, min_distinct=6)
-    assert backend.redone == 2
+    assert backend.redone == 3
     assert len(caplog.records) == 1
     assert_equal(backend.fingerprints(batch, window=8, min_distinct=6), expected)
-    assert backend.redone == 2
+    assert backend.redone == 3
 
 
 @pytest.mark.skipif(has_cuda(), reason="on a machine with a device")

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from detector.sketch.batch import Fingerprints, TokenBatch, flatten, offsets_of
+from detector.sketch.batch import Fingerprints, Shingles, TokenBatch, flatten, offsets_of
 from detector.sketch.shingle import low_complexity, shingle_keys
-from detector.sketch.winnow import winnow
+from detector.sketch.winnow import NEVER_PICKED, winnow
 
 WINDOWS = (1, 2, 3, 4, 7, 8, 16, 33, 64)
 
@@ -47,6 +47,20 @@ def reference(batch: TokenBatch, *, window: int, min_distinct: int) -> Fingerpri
         counts.append(int(use.sum()))
     offsets = offsets_of(np.array(counts, np.int64))
     return Fingerprints(np.concatenate(keys), np.concatenate(positions), offsets)
+
+
+def assert_prepared(found: Shingles, batch: TokenBatch, *, min_distinct: int, window: int) -> None:
+    """Compare the shingles of a batch with the definitions, one sequence at a time."""
+    for number in range(len(batch)):
+        tokens = batch.tokens[batch.offsets[number] : batch.offsets[number + 1]]
+        hashes = tokens if batch.table is None else batch.table[tokens]
+        keys, masked = shingle_keys(hashes), low_complexity(hashes, min_distinct)
+        picked = ~masked & winnow(np.where(masked, NEVER_PICKED, keys), window)
+        got = found.of(number)
+        assert got.picked is not None
+        for ours, wanted in ((got.keys, keys), (got.masked, masked), (got.picked, picked)):
+            assert ours.dtype == wanted.dtype
+            np.testing.assert_array_equal(ours, wanted)
 
 
 def assert_equal(found: Fingerprints, expected: Fingerprints) -> None:

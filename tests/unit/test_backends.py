@@ -13,7 +13,15 @@ from detector.backend import Backend, FallbackBackend, NumbaBackend, NumpyBacken
 from detector.errors import DeviceMemoryError
 from detector.kernels import winnow as winnow_kernel
 from detector.kernels.flat import TILE
-from detector.sketch.batch import Fingerprints, Offsets, TokenBatch, chunks, flatten, joined
+from detector.sketch.batch import (
+    Fingerprints,
+    Offsets,
+    Shingles,
+    TokenBatch,
+    chunks,
+    flatten,
+    joined,
+)
 from detector.sketch.flat import CHUNK_TOKENS, flat_winnow
 from detector.sketch.header import SketchHeader
 from detector.sketch.minhash import Signatures, signatures
@@ -23,6 +31,7 @@ from tests.unit.batches import (
     EXTREMES,
     WINDOWS,
     assert_equal,
+    assert_prepared,
     random_batch,
     random_ranges,
     reference,
@@ -49,6 +58,11 @@ def test_the_same_bits_on_500_batches(backend: Backend, seed: int) -> None:
             backend.signatures(found.keys, found.offsets, HEADER),
             signatures(expected.keys, expected.offsets, HEADER),
         )
+        made = backend.shingles(batch, min_distinct=min_distinct, window=window)
+        assert_prepared(made, batch, min_distinct=min_distinct, window=window)
+        every = backend.shingles(batch, min_distinct=min_distinct, window=None)
+        assert every.picked is None
+        np.testing.assert_array_equal(every.keys, made.keys)
 
 
 def test_flat_winnowing_of_extreme_and_equal_keys() -> None:
@@ -118,6 +132,8 @@ def test_pieces_of_a_batch_make_the_whole() -> None:
     assert pieces == [[CHUNK_TOKENS + 5], [3, 0], [CHUNK_TOKENS - 1, 1], [200]]
     found = NumpyBackend().fingerprints(batch, window=8, min_distinct=6)
     assert_equal(found, reference(batch, window=8, min_distinct=6))
+    made = NumpyBackend().shingles(batch, min_distinct=6, window=8)
+    assert_prepared(made, batch, min_distinct=6, window=8)
     assert len(joined([]).keys) == 0
 
 
@@ -133,6 +149,10 @@ class NoMemoryAtTimes:
     def fingerprints(self, batch: TokenBatch, *, window: int, min_distinct: int) -> Fingerprints:
         self._ask()
         return self._cpu.fingerprints(batch, window=window, min_distinct=min_distinct)
+
+    def shingles(self, batch: TokenBatch, *, min_distinct: int, window: int | None) -> Shingles:
+        self._ask()
+        return self._cpu.shingles(batch, min_distinct=min_distinct, window=window)
 
     def signatures(self, keys: Keys, offsets: Offsets, header: SketchHeader) -> Signatures:
         self._ask()
@@ -153,7 +173,10 @@ def test_a_batch_that_does_not_fit_is_redone_on_the_cpu(caplog: pytest.LogCaptur
             found = backend.fingerprints(batch, window=8, min_distinct=6)
             assert_equal(found, reference(batch, window=8, min_distinct=6))
     backend.signatures(np.zeros(1, np.int64), np.array([0, 1]), HEADER)
-    assert backend.redone == 6
+    backend.fingerprints(batch, window=8, min_distinct=6)
+    made = backend.shingles(batch, min_distinct=6, window=8)
+    assert_prepared(made, batch, min_distinct=6, window=8)
+    assert backend.redone == 7
     assert [record.getMessage() for record in caplog.records] == [
         "small device: the accelerator has no memory for a batch; redoing it with numba"
     ]
