@@ -129,8 +129,8 @@ def _fingerprints(report: Report, length: int) -> None:
     report.add(f"ids to fingerprints, {length:,} tokens", timings, unit="ns/token", ours=ours)
     if length == LENGTH:
         loop = ratio(timings, "Python loop of xxh3, nothing else", ours)
-        report.ratios["fingerprints_vs_python_loop"] = loop
-        report.ratios["fingerprints_vs_numpy"] = ratio(timings, "numpy, winnow 8", ours)
+        report.ratios["ids_to_fingerprints_vs_python_loop"] = loop
+        report.ratios["ids_to_fingerprints_vs_numpy"] = ratio(timings, "numpy, winnow 8", ours)
 
 
 def _index(report: Report, live: int) -> None:
