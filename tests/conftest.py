@@ -2,12 +2,8 @@
 
 BLEEDWATCH_EVAL_DATA names a folder of recorded traffic. Without it the folders of RECORDED are left
 out, and the header of the run says so; everything else runs on traffic made here.
-
-Compiled kernels are cached by the digest of all kernel sources: numba itself looks only at the file
-of a kernel, not at the ones that it calls.
 """
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -20,14 +16,6 @@ RECORDED = {
     "engine_logs": "readers on genuine engine logs",
 }
 """Folders below tests/ that need recorded traffic, and what they try."""
-
-_KERNELS = Path(__file__).parent.parent / "detector" / "kernels"
-_DIGEST = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(_KERNELS.glob("*.py"))))
-
-os.environ.setdefault(
-    "NUMBA_CACHE_DIR",
-    str(_KERNELS.parents[1] / ".pytest_cache" / f"kernels-{_DIGEST.hexdigest()[:16]}"),
-)
 
 _FOLDER = os.environ.get(VARIABLE)
 

@@ -82,8 +82,8 @@ def test_a_file_cut_anywhere(
         code, out, err = call(
             capsys, "replay", cut, "--config", config, "--fail-on", "never", "-o", "json"
         )
-        if code == 2:  # nothing in it tells what it is
-            assert err.startswith(f"error: {cut}: ")
+        if code == 2:  # nothing in it tells what it is, or no response is whole
+            assert f"error: {cut}: " in err or "error: nothing was judged: " in err
             continue
         document = json.loads(out)
         assert len(document["findings"]) <= PAIRS
@@ -158,3 +158,14 @@ def test_odd_ids_are_taken_or_counted(
     assert len(document["findings"]) == 1
     broken = sum(document["coverage"]["broken_by_reason"].values())
     assert broken == (name.startswith(("a ", "an ")))
+
+
+@pytest.mark.parametrize(("lines", "said"), [(1, "1 broken entry ("), (2, "2 broken entries (")])
+def test_nothing_but_broken_lines_is_an_error(
+    tmp_path: Path, capsys: Capture, lines: int, said: str
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("{broken\n" * lines)
+    code, out, err = call(capsys, "replay", path, "--format", "jsonl")
+    assert (code, out) == (2, "")
+    assert f"no request could be read: {said}" in err
