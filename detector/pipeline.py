@@ -1,5 +1,6 @@
 """The whole detection in one composition: sequences in, findings out, no I/O and no clock."""
 
+import sys
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -78,14 +79,14 @@ class Detector:
         self._parties: dict[str, int] = {}
         self._reported: dict[str, int] = {}
         self._reported_order: deque[tuple[int, str]] = deque()
-        self._first_ms: int | None = None
-        self._now_ms = 0
+        self._memory_ms = self._now_ms = -sys.maxsize
         self.stats = DetectorStats()
 
     @property
     def learning(self) -> bool:
-        """True while too little traffic was seen to know what is common."""
-        seen_ms = 0 if self._first_ms is None else self._now_ms - self._first_ms
+        """True while the memory reaches back too little to know what is common."""
+        since_ms = self._seen.since_ms
+        seen_ms = 0 if since_ms is None else self._now_ms - since_ms
         return seen_ms < self._settings.commonness.learning_ms
 
     @property
@@ -110,7 +111,7 @@ class Detector:
 
     def warm(self, sequence: Sequence, prepared: Prepared | None = None) -> None:
         """Learn from past traffic: commonness and own history, no judgement, no window."""
-        self._advance(sequence)
+        self._memory_ms = max(self._memory_ms, sequence.started_at_ms)
         self._take(sequence, self._party(sequence), prepared)
 
     def observe(self, sequence: Sequence, prepared: Prepared | None = None) -> list[Finding]:
@@ -228,7 +229,7 @@ class Detector:
         slots, homes, _ = self._index.table
         known = (
             *self._tainted.tables,
-            *self._seen.room_for(len(sequence.token_hashes), self._now_ms),
+            *self._seen.room_for(len(sequence.token_hashes), self._memory_ms),
             mark_of(party, sequence.started_at_ms),
             slots,
             homes,
@@ -270,9 +271,8 @@ class Detector:
         return self._store.expired(self._now_ms - self._settings.window.keep_ms)
 
     def _advance(self, sequence: Sequence) -> None:
-        if self._first_ms is None:
-            self._first_ms = self._now_ms = sequence.started_at_ms
         self._now_ms = max(self._now_ms, sequence.ended_at_ms)
+        self._memory_ms = max(self._memory_ms, self._now_ms)
 
     def _party(self, sequence: Sequence) -> int:
         """Return the number of the party inside the isolation boundary that a sequence is of."""

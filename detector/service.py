@@ -3,13 +3,14 @@
 import time
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import msgspec
 
 from detector.batches import Batches, Released
 from detector.config.root import Settings
-from detector.errors import UsageError
+from detector.errors import InputError, UsageError
 from detector.finding import Finding
 from detector.index.window import Sequencer
 from detector.model import Sequence
@@ -30,6 +31,8 @@ except ModuleNotFoundError as error:  # pragma: no cover - depends on what is in
         hint="install them with: pip install 'bleedwatch[worker]'",
     ) from None
 
+STDIN = "-"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReport:
@@ -46,6 +49,10 @@ class ReplayReport:
     clock_jumps: int
     evicted_sequences: int
     explained: dict[str, int]
+    history: Coverage | None = None
+    """What the history could not show, None without one."""
+    history_skipped: int = 0
+    """Prompts and responses of the history that began no earlier than the searched traffic."""
 
 
 def replay(
@@ -60,31 +67,64 @@ def replay(
 ) -> ReplayReport:
     """Search files for bleeds, after learning what is common from `history`.
 
-    Raises InputError when a file cannot be read or holds no request at all, UsageError,
+    Raises InputError when a file cannot be read or all that was read is broken, UsageError,
     KeyFileError. `cpu_seconds` covers the replay without the learning.
     """
+    if [*history, *paths].count(STDIN) > 1:
+        raise UsageError("standard input can be read only once", hint="give - once")
     window = settings.detection.window
     table = deployment_table(settings)
     detector = new_detector(settings.detection, table)
-    past = Reading(settings, table)
-    batches = Batches(settings.detection)
-    before = past.sequences(history, log_format=format, on_progress=on_progress)
-    learn(detector, before, window=window, batches=batches)
     reading = Reading(settings, table)
-    began = time.process_time()
     sequences = reading.sequences(
         paths, log_format=format, engine=engine, kv_pool=kv_pool, on_progress=on_progress
     )
-    return run(detector, sequences, reading, window, batches=batches, began=began)
+    first = next(sequences, None)
+    past = Reading(settings, table)
+    batches = Batches(settings.detection)
+    skipped = learn(
+        detector,
+        past.sequences(history, log_format=format, on_progress=on_progress),
+        window=window,
+        batches=batches,
+        before_ms=None if first is None else first.started_at_ms,
+    )
+    began = time.process_time()
+    everything = sequences if first is None else chain((first,), sequences)
+    report = run(detector, everything, reading, window, batches=batches, began=began)
+    if not report.requests and report.coverage.broken_by_reason:
+        raise _nothing_but_broken(paths, report.coverage)
+    told = past.coverage if history else None
+    return replace(report, history=told, history_skipped=skipped)
 
 
 def learn(
-    detector: Detector, sequences: Iterable[Sequence], *, window: WindowSettings, batches: Batches
-) -> None:
-    """Teach the detector past traffic in event order, without what a jumped clock has dated."""
+    detector: Detector,
+    sequences: Iterable[Sequence],
+    *,
+    window: WindowSettings,
+    batches: Batches,
+    before_ms: int | None = None,
+) -> int:
+    """Teach the detector past traffic in event order, without what a jumped clock has dated.
+
+    What starts at `before_ms` or later is no past but the traffic to search, and would explain its
+    own bleeds: it is skipped. Returns how many sequences were.
+    """
+    skipped = 0
+
+    def past() -> Iterator[Sequence]:
+        nonlocal skipped
+        for sequence in sequences:
+            if before_ms is None or sequence.started_at_ms < before_ms:
+                yield sequence
+            else:
+                skipped += 1
+
     sequencer = Sequencer(hold_ms=replay_hold_ms(window))
-    for (sequence, _), prepared in batches.prepare(_believed(sequencer, sequences)):
+    for (sequence, _), prepared in batches.prepare(_believed(sequencer, past())):
         detector.warm(sequence, prepared)
+    return skipped
 
 
 def _believed(sequencer: Sequencer, sequences: Iterable[Sequence]) -> Iterator[Released]:
@@ -120,6 +160,17 @@ def run(
         clock_jumps=sequencer.clock_jumps,
         evicted_sequences=detector.evicted_sequences,
         explained=dict(detector.explained),
+    )
+
+
+def _nothing_but_broken(paths: Items[str], coverage: Coverage) -> InputError:
+    reasons = ", ".join(reason.replace("_", " ") for reason in coverage.broken_by_reason)
+    count = sum(coverage.broken_by_reason.values())
+    counted = "1 broken entry" if count == 1 else f"{count:,} broken entries"
+    return InputError(
+        f"no request could be read: {counted} ({reasons})",
+        where=paths[0] if len(paths) == 1 else "",
+        hint="check --format, and sources.jsonl in the configuration",
     )
 
 

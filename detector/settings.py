@@ -5,9 +5,9 @@ checked on construction; unknown keys are errors. Loading from YAML, environment
 by the command line, not here.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Positive = Annotated[int, Field(gt=0)]
 
@@ -94,6 +94,12 @@ class FilterSettings(Section):
     allow_lists: tuple[str, ...] = Field(
         (), description="JSONL files of public token sequences (field `ids`) that never count."
     )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.low_tokens <= self.medium_tokens <= self.high_tokens:
+            raise ValueError("must not ask less for a higher confidence: low, medium, high tokens")
+        return self
 
 
 class DetectionSettings(Section):

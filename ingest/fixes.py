@@ -4,7 +4,7 @@ from ingest.sources.base import Loss
 
 _VLLM_STREAM = (
     "vLLM logs a streamed delta only if it has text, so tokens may be missing and nothing in the "
-    "log can prove otherwise; use the tap (return_token_ids) for exact streams"
+    "log can prove otherwise; exact streams need the tap (not in this release)"
 )
 _VLLM_PROMPT_CUT = "remove --max-log-len: it cuts ids silently"
 
@@ -15,19 +15,21 @@ FIXES: dict[tuple[str, str, Loss], str] = {
     ),
     ("vllm", "prompt", Loss.TRUNCATED): _VLLM_PROMPT_CUT,
     ("vllm", "prompt", Loss.TEXT_ONLY): (
-        "this vLLM logged the prompt as text without ids; use the tap or a version that logs ids"
+        "this vLLM logged the prompt as text without ids; use a version that logs ids"
     ),
     ("vllm", "response", Loss.NOT_LOGGED): (
         "add --enable-log-outputs with the request logger at DEBUG; vLLM up to 0.32 never logs "
-        "the output of /v1/completions: use the tap (return_token_ids) there"
+        "the output of /v1/completions: that needs the tap (not in this release)"
     ),
     ("vllm", "response", Loss.TRUNCATED): _VLLM_PROMPT_CUT,
     ("vllm", "response", Loss.DELTAS_LOST): _VLLM_STREAM,
     ("vllm", "response", Loss.NO_OUTPUT_LINE): (
-        "vLLM writes no output line for an answer without text; use the tap (return_token_ids)"
+        "vLLM writes no output line for an answer without text: that needs the tap (not in this "
+        "release)"
     ),
     ("vllm", "response", Loss.NEVER_FINISHED): (
-        "aborted or still running: the log holds at most the part before the cut; the tap sees it"
+        "aborted or still running: the log holds at most the part before the cut; more needs the "
+        "tap (not in this release)"
     ),
     ("sglang", "prompt", Loss.NOT_LOGGED): (
         "raise --log-requests-level to 3: levels 0 and 1 leave the prompt out"
@@ -49,10 +51,11 @@ FIXES: dict[tuple[str, str, Loss], str] = {
         "remove --incremental-streaming-output: with it only the last delta is logged"
     ),
     ("sglang", "response", Loss.TEXT_ONLY): (
-        "this SGLang logs the answer as text only; upgrade it or use the tap"
+        "this SGLang logs the answer as text only; upgrade it"
     ),
     ("sglang", "response", Loss.NEVER_FINISHED): (
-        "rejected or disconnected requests have no finish record; the tap sees the part sent"
+        "rejected or disconnected requests have no finish record; the part sent needs the tap "
+        "(not in this release)"
     ),
 }
 

@@ -54,10 +54,14 @@ def new_secret(path: str | Path) -> Secret:
     where = str(path)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(value.hex().encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(value.hex().encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            Path(path).unlink()
+            raise
     except FileExistsError:
         raise KeyFileError(
             "the key file exists and is not overwritten",

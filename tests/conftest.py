@@ -3,12 +3,8 @@
 BLEEDWATCH_EVAL_DATA names a folder of recorded traffic. Without it the folders of RECORDED are left
 out, and the header of the run says so; everything else runs on traffic made here. tests/torch_path
 is collected only where torch is installed; without a CUDA device it runs on the CPU.
-
-Compiled kernels are cached by the digest of all kernel sources: numba itself looks only at the file
-of a kernel, not at the ones that it calls.
 """
 
-import hashlib
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,14 +18,6 @@ RECORDED = {
     "engine_logs": "readers on genuine engine logs",
 }
 """Folders below tests/ that need recorded traffic, and what they try."""
-
-_KERNELS = Path(__file__).parent.parent / "detector" / "kernels"
-_DIGEST = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(_KERNELS.glob("*.py"))))
-
-os.environ.setdefault(
-    "NUMBA_CACHE_DIR",
-    str(_KERNELS.parents[1] / ".pytest_cache" / f"kernels-{_DIGEST.hexdigest()[:16]}"),
-)
 
 _FOLDER = os.environ.get(VARIABLE)
 

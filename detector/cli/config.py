@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from detector.cli import options
+from detector.cli.examples import with_examples
 from detector.cli.output import Format, write_document, write_rows
 from detector.cli.terminal import note, write
 
@@ -13,19 +14,20 @@ app = typer.Typer(no_args_is_help=True, help="Show, describe and check settings.
 
 
 @app.command("show")
+@with_examples
 def show(
     config: options.Config = None,
     assignments: options.Assignments = None,
     key_file: options.KeyFile = None,
     output: options.Output = Format.TABLE,
 ) -> None:
-    r"""Print all settings and where they come from.
+    """Print all settings and where they come from.
 
     Secrets are hidden.
 
-    \b
-    # a complete configuration file, each line with its origin
-    bleedwatch config show -o yaml
+    For example:
+      # a complete configuration file, each line with its origin
+      bleedwatch config show -o yaml
     """
     from detector.config.effective import as_tree, as_yaml, effective
     from detector.config.load import load_settings
@@ -47,11 +49,12 @@ def show(
 
 
 @app.command("schema")
+@with_examples
 def schema() -> None:
-    r"""Print the JSON Schema of the configuration file.
+    """Print the JSON Schema of the configuration file.
 
-    \b
-    bleedwatch config schema > bleedwatch.schema.json
+    For example:
+      bleedwatch config schema > bleedwatch.schema.json
     """
     from detector.config.schema import schema as described
 
@@ -59,15 +62,16 @@ def schema() -> None:
 
 
 @app.command("check")
+@with_examples
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE", help="YAML configuration.")],
 ) -> None:
-    r"""Check a configuration file.
+    """Check a configuration file.
 
     Lists every problem with its line and exits 2 if there is one.
 
-    \b
-    bleedwatch config check bleedwatch.yaml
+    For example:
+      bleedwatch config check bleedwatch.yaml
     """
     from detector.config.load import load_settings
 

@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from detector.cli import options
+from detector.cli.examples import with_examples
 from detector.cli.output import Format, write_document
 from detector.cli.terminal import progress
 
 
+@with_examples
 def evaluate(
     directory: Annotated[
         str, typer.Argument(metavar="DIR", help="Folder with requests, history, planted, truth.")
@@ -22,12 +24,12 @@ def evaluate(
     assignments: options.Assignments = None,
     output: options.Output = Format.TABLE,
 ) -> None:
-    r"""Measure recall and false findings.
+    """Measure recall and false findings.
 
     DIR holds labelled traffic.
 
-    \b
-    bleedwatch eval generated/ --json eval.json
+    For example:
+      bleedwatch eval generated/ --json eval.json
     """
     from detector import evaluate as evaluation
     from detector.config.load import load_settings

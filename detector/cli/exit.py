@@ -1,12 +1,16 @@
 """Exit codes, and how every way of failing ends: one message on stderr, never a traceback.
 
 0 nothing found, 1 findings at or above --fail-on, 2 usage, configuration or input error,
-130 interrupted. A reader of stdout that goes away (`| head`) is no failure.
+130 interrupted, 129 or 143 ended by SIGHUP or SIGTERM. A reader of stdout that goes away
+(`| head`) is no failure.
 """
 
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import NoReturn
 
 from detector.cli.terminal import forget_stdout, note
 from detector.errors import BleedwatchError
@@ -68,4 +72,12 @@ def run_program(command: Callable[[], object]) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP, and that stays
+            signal.signal(number, _stop)
     sys.exit(exit_code_of(command))
+
+
+def _stop(number: int, _frame: FrameType | None) -> NoReturn:
+    """End in order, so that temporary files are removed."""
+    raise SystemExit(128 + number)

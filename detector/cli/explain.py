@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from detector.cli.examples import with_examples
 from detector.cli.output import Format, show, table, write_document
 from detector.cli.terminal import note, printable, width
 
@@ -16,6 +17,7 @@ LONGEST_RUNS = 10
 """Runs listed; a whole response under token noise can have hundreds."""
 
 
+@with_examples
 def explain(
     identifier: Annotated[
         str,
@@ -28,13 +30,13 @@ def explain(
         Format, typer.Option("-o", "--output", help="How to write the result.")
     ] = Format.TABLE,
 ) -> None:
-    r"""Say step by step why a finding is one.
+    """Say step by step why a finding is one.
 
     Shows the runs, what was subtracted and why, and which threshold decided.
 
-    \b
-    # from a file that `replay --save` or `replay -o jsonl` wrote
-    bleedwatch explain 3f9a1c2b4d5e --from findings.jsonl
+    For example:
+      # from a file that `replay --save` or `replay -o jsonl` wrote
+      bleedwatch explain 3f9a1c2b4d5e --from findings.jsonl
     """
     from detector.cli.finding_file import find
 

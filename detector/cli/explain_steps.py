@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from detector.cli.reasons import sentence
+from detector.cli.words import counted
 from detector.finding import Confidence, Finding, Party, Run
 
 Step = tuple[str, list[str], tuple[Run, ...]]
@@ -46,10 +47,11 @@ def when(at_ms: int) -> str:
 
 
 def _party(party: Party, *, tokens: int | None = None) -> list[str]:
-    length = f", {tokens:,} tokens" if tokens is not None else ""
-    asked = f", {party.prompt_tokens:,} prompt tokens" if party.prompt_tokens is not None else ""
+    length = f", {counted(tokens, 'token')}" if tokens is not None else ""
+    asked = party.prompt_tokens
+    prompt = f", {counted(asked, 'prompt token')}" if asked is not None else ""
     return [
-        f"tenant {party.tenant}, request {party.request_id}: its {party.kind}{length}{asked}",
+        f"tenant {party.tenant}, request {party.request_id}: its {party.kind}{length}{prompt}",
         f"from {when(party.started_at_ms)} to {when(party.ended_at_ms)}",
     ]
 
@@ -64,28 +66,29 @@ def _distance(finding: Finding) -> str:
 
 
 def _overlap(finding: Finding) -> list[str]:
-    runs = len(finding.evidence.runs)
+    runs = counted(len(finding.evidence.runs), "run")
     return [
-        f"{finding.evidence.matched_tokens:,} tokens in {runs:,} run{'' if runs == 1 else 's'} "
-        "of at least 10; small gaps are bridged but do not count"
+        f"{counted(finding.evidence.matched_tokens, 'token')} in {runs} of at least 10; "
+        "small gaps are bridged but do not count"
     ]
 
 
 def _subtracted(finding: Finding) -> list[str]:
     reasons = sorted(finding.evidence.reasons.items(), key=lambda item: -item[1])
     lines = [
-        f"{count:,} shingle{'' if count == 1 else 's'} ({name.replace('_', ' ')}): {sentence(name)}"
+        f"{counted(count, 'shingle')} ({name.replace('_', ' ')}): {sentence(name)}"
         for name, count in reasons
         if count
     ]
-    left = f"{finding.evidence.unexplained_tokens:,} tokens are left that nothing explains"
+    unexplained = counted(finding.evidence.unexplained_tokens, "token is", "tokens are")
+    left = f"{unexplained} left that nothing explains"
     return [*(lines or ["nothing: no explanation fits any part of it"]), left]
 
 
 def _decision(finding: Finding) -> list[str]:
     limits, tokens = finding.evidence.thresholds, finding.evidence.unexplained_tokens
     lines = [
-        f"{tokens:,} unexplained tokens against low {limits.low}, medium {limits.medium}, "
+        f"{counted(tokens, 'unexplained token')} against low {limits.low}, medium {limits.medium}, "
         f"high {limits.high}: confidence {finding.confidence.value}"
     ]
     if limits.density_ratio > 1:

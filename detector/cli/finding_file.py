@@ -81,6 +81,8 @@ def read_findings(file: str) -> Iterator[Finding]:
 
 def _opened(file: str) -> BinaryIO:
     if file == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed", where="-")
         return io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
     try:
         return Path(file).open("rb")

@@ -1,6 +1,6 @@
 """The findings table: one row per finding and, below it, its id and the one plain sentence."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from detector.cli.output import show
@@ -17,6 +17,9 @@ _FLEXIBLE = (3, 4, 5)
 
 _GAP = 2
 _NARROWEST = 8
+ROOM_FOR_REQUESTS = 100
+"""Columns from which on sink and source show the request beside the tenant."""
+
 ID_SHOWN = 12
 """Characters of an id shown: 48 bits, unique within any one report, and enough for `explain`."""
 
@@ -30,11 +33,17 @@ STYLES = {
 """Severity colours, the same wherever severities are shown."""
 
 
+def gravest_first(findings: Sequence["Finding"]) -> list["Finding"]:
+    """Return findings by severity, the highest first; equally grave ones by time."""
+    return sorted(findings, key=lambda one: (-one.severity.rank, one.observed_at_ms))
+
+
 def show_findings(findings: Sequence["Finding"]) -> None:
     """Print the table; findings keep their order."""
     from rich.text import Text
 
-    rows = [_cells(finding) for finding in findings]
+    name = name_of if width() >= ROOM_FOR_REQUESTS else tenant_of
+    rows = [_cells(finding, name) for finding in findings]
     widths = _fit([COLUMNS, *rows], width())
     lines = [Text(_line(COLUMNS, widths), style="bold")]
     for finding, row in zip(findings, rows, strict=True):
@@ -49,14 +58,19 @@ def name_of(party: "Party") -> str:
     return printable(f"{party.tenant}/{party.request_id}")
 
 
-def _cells(finding: "Finding") -> tuple[str, ...]:
+def tenant_of(party: "Party") -> str:
+    """Return the tenant alone, where there is no room: the sentence below names the request."""
+    return printable(party.tenant)
+
+
+def _cells(finding: "Finding", name: Callable[["Party"], str]) -> tuple[str, ...]:
     return (
         finding.severity.value,
         finding.confidence.value,
         printable(finding.rule),
         printable(finding.kv_pool),
-        name_of(finding.sink),
-        name_of(finding.source),
+        name(finding.sink),
+        name(finding.source),
         f"{finding.evidence.unexplained_tokens:,}",
     )
 

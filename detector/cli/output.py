@@ -63,7 +63,7 @@ def show(*parts: "RenderableType") -> None:
     """Write rich parts to stdout: plain text unless stdout is a terminal; NO_COLOR is honoured."""
     from rich.console import Console
 
-    terminal = sys.stdout.isatty()
+    terminal = sys.stdout is not None and sys.stdout.isatty()
     console = Console(
         width=width(),
         force_terminal=terminal,

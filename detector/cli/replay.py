@@ -5,11 +5,13 @@ from typing import Annotated
 import typer
 
 from detector.cli import options
+from detector.cli.examples import with_examples
 from detector.cli.options import FailOn
 from detector.cli.output import Format
 from detector.cli.terminal import progress
 
 
+@with_examples
 def replay(
     files: Annotated[
         list[str],
@@ -39,20 +41,22 @@ def replay(
     save: options.SaveFindings = None,
     output: options.Output = Format.TABLE,
 ) -> None:
-    r"""Find bleeds in log files.
+    """Find bleeds in log files.
 
     Looks for tokens of one tenant in responses given to another.
 
-    \b
-    # a vLLM log, with yesterday's to learn what is common
-    bleedwatch replay server.log --history server.log.1
-    # findings for a script, from a compressed JSONL file
-    bleedwatch replay requests.jsonl.zst -o jsonl --fail-on medium
+    For example:
+      # a vLLM log, with yesterday's to learn what is common
+      bleedwatch replay server.log --history server.log.1
+      # findings for a script, from a compressed JSONL file
+      bleedwatch replay requests.jsonl.zst -o jsonl --fail-on medium
     """
     from detector import service
-    from detector.cli.report import exit_code, show_report
+    from detector.cli.report import check_judged, check_savable, exit_code, show_report
     from detector.config.load import load_settings
 
+    if save is not None:
+        check_savable(save)
     settings = load_settings(config, assignments=assignments or (), key_file=key_file).settings
     with progress("reading") as on_progress:
         report = service.replay(
@@ -65,4 +69,5 @@ def replay(
             on_progress=on_progress,
         )
     show_report(report, output, saved_as=save)
+    check_judged(report)
     raise typer.Exit(exit_code(report.findings, fail_on))

@@ -4,6 +4,7 @@ Names in findings come from other people's logs, so everything shown on a termin
 `printable`: a tenant id must not move the cursor or turn text around.
 """
 
+import errno
 import os
 import shlex
 import shutil
@@ -45,7 +46,14 @@ def width() -> int:
 
 
 def write(text: str) -> None:
-    """Write to stdout, with a final newline. A reader that went away is no error."""
+    """Write to stdout, with a final newline; nothing for no text.
+
+    A reader that went away is no error, a stdout that was never open is.
+    """
+    if not text:
+        return
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
     try:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         sys.stdout.flush()
@@ -61,14 +69,16 @@ def forget_stdout() -> None:
 
 def note(text: str) -> None:
     """Write a message for people to stderr; lost silently when nobody can read it."""
-    with suppress(BrokenPipeError):
+    if sys.stderr is None:  # print would take stdout
+        return
+    with suppress(OSError):
         print("\n".join(printable(line) for line in text.split("\n")), file=sys.stderr)
 
 
 @contextmanager
 def progress(label: str) -> Iterator[Progress | None]:
     """Show a progress bar on stderr; yields None when stderr is not a terminal."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return
     from rich.console import Console

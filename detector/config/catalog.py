@@ -60,6 +60,13 @@ def names_at(model: type[BaseModel], path: Path) -> list[str]:
     return [name for section in sections for name in section.model_fields]
 
 
+def may_be_unset(model: type[BaseModel], path: Path) -> bool:
+    """Whether the setting at `path` takes null for not having it."""
+    above = types_at(model, path[:-1])
+    fields = [kind.model_fields.get(str(path[-1])) for kind in above if _is_model(kind)]
+    return any(info is not None and _takes_null(info.annotation) for info in fields)
+
+
 def _step_into(kind: Any, step: str | int) -> tuple[Any, ...]:
     if _is_model(kind):
         info = kind.model_fields.get(str(step))
@@ -79,6 +86,12 @@ def _plain_types(annotation: Any) -> tuple[Any, ...]:
         members = [kind for kind in get_args(annotation) if kind is not type(None)]
         return tuple(plain for member in members for plain in _plain_types(member))
     return (annotation,)
+
+
+def _takes_null(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return _takes_null(get_args(annotation)[0])
+    return type(None) in get_args(annotation)
 
 
 def _is_model(kind: Any) -> TypeGuard[type[BaseModel]]:

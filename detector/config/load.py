@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from detector.config.catalog import Path, dotted, names_at
+from detector.config.catalog import Path, dotted, may_be_unset, names_at
 from detector.config.environment import (
     CONFIG_VARIABLE,
     Assignment,
@@ -117,14 +117,14 @@ class _Layers:
             self._mark((*path, step), inner, origin)
 
     def _normal(self, value: Any, path: Path, problems: list[SettingsError]) -> Any:
-        """Values with units as numbers; an empty section is a section, not nothing.
+        """Values with units as numbers; an empty section is a section, unless it can be unset.
 
         A value whose unit cannot be read is reported and left out, so it is reported once.
         """
         if isinstance(value, list):
             return [self._normal(item, (*path, at), problems) for at, item in enumerate(value)]
         if value is None and names_at(Settings, path):
-            return {}
+            return None if may_be_unset(Settings, path) else {}
         if not isinstance(value, dict):
             return value
         normal: dict[str, Any] = {}

@@ -46,7 +46,8 @@ def problem_of(
         kinds = str(error["msg"]).partition("expected tags: ")[2]
         return SettingsError(f"`{dotted(path)}.kind` must be one of {kinds}", where=where)
     what = _plain(str(error["msg"]))
-    got = _got(error["input"])
+    whole = error["type"] == "value_error" and isinstance(error["input"], dict)
+    got = "" if whole else _got(error["input"])
     return SettingsError(f"`{dotted(path)}` {what}{got}", where=where)
 
 

@@ -16,13 +16,15 @@ class Bleed(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     length: int | str = msgspec.field(name="L")
     run_tokens: int | None = None
+    victim_start: int = 0
+    victim_end: int = 0
 
     @property
     def tokens(self) -> int:
         """Length of the run in tokens; `length` may be a word such as "full"."""
         if self.run_tokens is not None:
             return self.run_tokens
-        return self.length if isinstance(self.length, int) else 0
+        return self.length if isinstance(self.length, int) else self.victim_end - self.victim_start
 
 
 class Outcome(msgspec.Struct, frozen=True):

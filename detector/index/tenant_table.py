@@ -76,6 +76,8 @@ class TenantTable:
         self._new = _Generation(_FIRST_HOMES, _FIRST_HOMES // 2)
         self._old = _Generation(0, 1)
         self._began_ms: int | None = None
+        self.since_ms: int | None = None
+        """Since when this memory is without a gap, None before the first showing."""
         self.early_rotations = 0
 
     @property
@@ -125,15 +127,16 @@ class TenantTable:
 
     def _rotate_if_due(self, keys: int, now_ms: int) -> None:
         if self._began_ms is None:
-            self._began_ms = now_ms
+            self._began_ms = self.since_ms = now_ms
         age_ms = now_ms - self._began_ms
         if age_ms >= 2 * self._horizon_ms:
             self._old = self._new = _Generation(0, 1)
+            self._began_ms = now_ms
         full = self._new.bytes_after(keys) > self._memory_bytes // 2 and self._new.counts[0] > 0
         if age_ms < self._horizon_ms and not full:
             return
         self.early_rotations += full and age_ms < self._horizon_ms
-        self._began_ms = now_ms
+        self.since_ms, self._began_ms = self._began_ms, now_ms
         self._old = self._new
         # days resemble each other: the size of the last one saves growing through all sizes again
         self._new = _Generation(max(self._old.homes, _FIRST_HOMES), len(self._old.shared))

@@ -11,7 +11,8 @@ here, nearly all of it mispredicted branches (measured: 60 against 30 ns with th
 """
 
 import numpy as np
-from numba import njit
+
+from detector.kernels.cache import njit
 
 ROWS = 4
 """Rows of two int64 in a cache line of 64 bytes."""

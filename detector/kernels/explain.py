@@ -1,9 +1,9 @@
 """The first look at every hit: own prompt, commonness and own history (numba)."""
 
 import numpy as np
-from numba import njit
 
 from detector.kernels.buckets import home
+from detector.kernels.cache import njit
 from detector.kernels.postings import in_sequence_of
 from detector.kernels.prefetch import PREFETCH_AHEAD, prefetch
 from detector.kernels.tenants import (

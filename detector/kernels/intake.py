@@ -1,8 +1,8 @@
 """One pass over a new sequence: its shingles, which of them are tainted or common (numba)."""
 
 import numpy as np
-from numba import njit
 
+from detector.kernels.cache import njit
 from detector.kernels.shingle import shingles
 from detector.kernels.tenants import contains, learn
 

@@ -9,9 +9,9 @@ once in 7 million, and every hit is checked on the tokens before it counts.
 """
 
 import numpy as np
-from numba import njit
 
 from detector.kernels.buckets import ROWS, STEP, home
+from detector.kernels.cache import njit
 from detector.kernels.prefetch import PREFETCH_AHEAD, prefetch
 
 OWNER_CAP = 16

@@ -1,7 +1,8 @@
 """Extend a hit to the maximal common run on its diagonal, token by token (numba)."""
 
 import numpy as np
-from numba import njit
+
+from detector.kernels.cache import njit
 
 
 @njit(nogil=True, cache=True)

@@ -1,8 +1,8 @@
 """Shingle keys and the low-complexity mask in one pass (numba, bit-identical to the reference)."""
 
 import numpy as np
-from numba import njit
 
+from detector.kernels.cache import njit
 from detector.sketch.shingle import BASE, MIX_1, MIX_2, SHINGLE_TOKENS
 
 _B1 = np.uint64(BASE)

@@ -6,9 +6,9 @@ seconds + 2^32).
 """
 
 import numpy as np
-from numba import njit
 
 from detector.kernels.buckets import ROWS, STEP, home
+from detector.kernels.cache import njit
 from detector.kernels.prefetch import PREFETCH_AHEAD, prefetch
 
 MARKS = 4

@@ -123,15 +123,16 @@ def _sentence(match: Match, rule: str) -> str:
     sink, source, tokens = match.sink, match.source, match.verdict.tokens
     seconds = (sink.started_at_ms - source.started_at_ms) / 1000
     when = f"{seconds:.0f} s earlier" if seconds >= 0 else f"{-seconds:.0f} s later"
+    receiver = f"Tenant {sink.tenant} received in request {sink.request_id}"
     if rule == DUPLICATED_RESPONSE:
         return (
-            f"Tenant {sink.tenant} received the response of tenant {source.tenant} "
+            f"{receiver} the response of tenant {source.tenant} "
             f"(request {source.request_id}, started {when} on {sink.kv_pool}): "
             f"{tokens} consecutive tokens are the same and nothing explains them."
         )
     what = "prompt" if source.kind is Kind.PROMPT else "response"
     return (
-        f"Tenant {sink.tenant} received {tokens} consecutive tokens of the {what} of tenant "
+        f"{receiver} {tokens} consecutive tokens of the {what} of tenant "
         f"{source.tenant} (request {source.request_id}, started {when} on {sink.kv_pool}), "
         f"and nothing explains them."
     )

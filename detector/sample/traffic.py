@@ -37,6 +37,9 @@ class TrafficSettings:
     history_requests: int = 400
 
 
+COMMON_TENANTS = 3
+"""Tenants that show a text for it to be common whoever the source and the receiver are."""
+
 EVAL_SETTINGS = TrafficSettings(requests=3000, duration_s=3000.0, history_requests=2000)
 """Traffic to measure on: the demo's density for fifty minutes."""
 
@@ -81,7 +84,7 @@ def generate(rng: Random, language: Language, settings: TrafficSettings) -> Traf
     tenants = make_tenants(rng, language, count=settings.tenants, engines=engines)
     writer = Writer(language)
     before = _Period(rng, writer, tenants, engines=(), start_s=-DAY_S, end_s=-1.0)
-    history = before.requests(settings.history_requests)
+    history = (*before.requests(settings.history_requests), *_idioms_shown(writer, tenants))
     window = _Period(rng, writer, tenants, engines=engines, start_s=0.0, end_s=settings.duration_s)
     return Traffic(
         settings=settings,
@@ -89,8 +92,18 @@ def generate(rng: Random, language: Language, settings: TrafficSettings) -> Traf
         engines=engines,
         tenants=tenants,
         requests=window.requests(settings.requests),
-        history=history,
+        history=tuple(sorted(history, key=lambda request: request.ts)),
     )
+
+
+def _idioms_shown(writer: Writer, tenants: tuple[Tenant, ...]) -> list[SampleRequest]:
+    """Return three tenants' answers of the day before with every code idiom in them.
+
+    The history is a small sample of a day: in a whole one, every idiom has been shown often.
+    """
+    rng = Random(0)  # noqa: S311 - made-up traffic, no secret
+    day = _Period(rng, writer, tenants, engines=(), start_s=-DAY_S, end_s=-1.0)
+    return [day.answered(tenant, writer.idioms()) for tenant in tenants[:COMMON_TENANTS]]
 
 
 class _Period:
@@ -126,6 +139,12 @@ class _Period:
         while len(made) < count:
             made += self._session(self._rng.uniform(self._start_s, self._end_s))
         return tuple(sorted(made[:count], key=lambda request: request.ts))
+
+    def answered(self, tenant: Tenant, answer: Answer) -> SampleRequest:
+        """Return a request of its own with a given answer, at some time of the period."""
+        asked = [Message(Role.USER, self._writer.follow_up(self._rng))]
+        at_s = self._rng.uniform(self._start_s, self._end_s)
+        return self._request(tenant, asked, answer, node=None, session="idioms", at_s=at_s)
 
     def _session(self, at_s: float) -> list[SampleRequest]:
         """One conversation, its history re-sent with every turn, until it or the period ends."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from random import Random
 
 from detector.sample import phrases
@@ -72,6 +73,12 @@ class Writer:
         if rng.random() < CLOSER_CHANCE:
             ids += self._phrase(rng, phrases.CLOSERS)
         return Answer(tuple(ids[:MAX_ANSWER_TOKENS]), complete=len(ids) <= MAX_ANSWER_TOKENS)
+
+    def idioms(self) -> Answer:
+        """Write an answer that holds every code idiom, each as other answers hold it."""
+        ends = self._fixed("\n"), self._fixed("```\n")
+        blocks = [(*ends[0], *self._fixed(idiom), *ends[1]) for idiom in phrases.IDIOMS]
+        return Answer(tuple(chain.from_iterable(blocks)), complete=True)
 
     def variant(self, rng: Random, answer: Answer) -> Answer:
         """Another answer to the same question: it starts alike and then goes its own way."""

@@ -42,7 +42,14 @@ def detect_format(first_lines: Iterable[bytes], *, where: str = "-") -> LogForma
     line is recognised.
     """
     counts = dict.fromkeys(LogFormat, 0)
-    for line in first_lines:
+    lines = list(first_lines)
+    if not any(line.strip() for line in lines):
+        raise InputError(
+            "is empty, or begins with empty lines",
+            where=where,
+            hint=f"leave it out, or name its format with --format {'|'.join(LogFormat)}",
+        )
+    for line in lines:
         seen = _format_of(line[:_LOOK_BYTES])
         if seen is not None:
             counts[seen] += 1

@@ -140,6 +140,8 @@ def open_lines(
 ) -> Lines:
     """Open a file, a FIFO or "-" (standard input). Raises InputError when that is not possible."""
     if str(path) == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed", where="-")
         return Lines(sys.stdin.buffer, coverage=coverage, max_line_bytes=max_line_bytes)
     try:
         stream = Path(path).open("rb")  # noqa: SIM115 - Lines closes it

@@ -13,7 +13,7 @@ import yaml
 import zstandard
 
 from tests.e2e.program import PROGRAM, Capture, call, environment, replayed, run
-from tests.e2e.traffic import WRITERS, pairs, write_config, write_jsonl
+from tests.e2e.traffic import WRITERS, pairs, row, write_config, write_jsonl
 
 PAIRS = 5
 
@@ -45,6 +45,24 @@ def test_nothing_found_exits_0_with_empty_stdout(tmp_path: Path) -> None:
     done = run("replay", asks)
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"no findings in 5 requests" in done.stderr
+
+
+@pytest.mark.parametrize("lacking", ["response_ids", "tenant"])
+def test_nothing_judged_exits_2_whatever_the_floor(
+    tmp_path: Path, capsys: Capture, lacking: str
+) -> None:
+    rows = [row(one) for one in pairs(PAIRS)]
+    for one in rows:
+        del one[lacking]
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+    code, out, told = call(capsys, "replay", log, "--fail-on", "never")
+    assert (code, out) == (2, "")
+    summary, cause, *_, error, hint = told.splitlines()
+    assert summary.startswith("no findings in 10 requests")
+    assert cause.startswith("not judged: 10 re")
+    assert error.startswith("error: nothing was judged: 10 requests were read, none with")
+    assert hint.startswith("  next: the lines above")
 
 
 @pytest.mark.parametrize("form", WRITERS)
@@ -121,7 +139,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, sure: Path) -> None
         told = process.stderr.read()
         process.stderr.close()
         assert process.wait(timeout=60) == 0
-        assert b"150 findings in 300 requests" in told
+        assert b"150 findings (150 high) in 300 requests" in told
         assert b"Traceback" not in told
         assert b"Exception ignored" not in told
 

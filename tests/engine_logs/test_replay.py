@@ -140,8 +140,8 @@ def test_the_command_finds_them_too_and_says_that_it_is_learning(
     assert document["requests"] == log.requests
     assert document["learning"]
     assert {one["confidence"] for one in document["findings"]} == {"low"}
-    assert "not judged: 92 responses not logged" in done.stderr
-    assert "not judged: 5 requests without a tenant" in done.stderr
+    assert "not judged: 92 responses (not logged)" in done.stderr
+    assert "not judged: 5 requests (without a tenant)" in done.stderr
 
 
 def seeded_copy(original: Path, folder: Path, log: Log, seed: int) -> tuple[Path, list[Seeded]]:

@@ -51,6 +51,7 @@ def finding(
     identifier: str = "3f9a1c2b4d5e6f708192a3b4c5d6e7f8",
     *,
     severity: Severity = Severity.HIGH,
+    observed_at_ms: int | None = None,
     sink: Party = SINK,
     source: Party = SOURCE,
     others: tuple[Party, ...] = (),
@@ -65,7 +66,7 @@ def finding(
         kv_pool="pool-a",
         engine="engine-1",
         model="m",
-        observed_at_ms=sink.ended_at_ms,
+        observed_at_ms=sink.ended_at_ms if observed_at_ms is None else observed_at_ms,
         detected_at_ms=sink.ended_at_ms,
         sink=sink,
         source=source,
@@ -85,9 +86,12 @@ class Replayed:
     findings: Sequence[Finding] = ()
     coverage: Coverage = field(default_factory=Coverage)
     requests: int = 5_928
+    responses: int = 5_928
     tokens: int = 3_390_000
     cpu_seconds: float = 2.0
     learning: bool = False
     late: int = 0
     clock_jumps: int = 0
     evicted_sequences: int = 0
+    history: Coverage | None = None
+    history_skipped: int = 0

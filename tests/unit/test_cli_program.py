@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from detector.cli.app import app
+
 PROGRAM = [sys.executable, "-c", "from detector.cli.app import main; main()"]
 HEAVY = ("numba", "numpy", "msgspec", "yaml", "rich", "cryptography")
 
@@ -83,6 +85,47 @@ def test_a_full_disk_is_an_error_without_traceback() -> None:
     assert b"Traceback" not in done.stderr
 
 
+def test_streams_that_are_closed(tmp_path: Path) -> None:
+    """Messages must not end up on stdout, and a missing stream is no fault of ours."""
+    shell = ["sh", "-c", '"$@" 2>&-', "sh", *PROGRAM]
+    done = subprocess.run(
+        [*shell, "key", "new", str(tmp_path / "key")], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    for redirect, arguments in (
+        (">&-", ["version"]),
+        ("<&-", ["explain", "3f9a1c2b", "--from", "-"]),
+        ("<&-", ["replay", "-"]),
+    ):
+        shell = ["sh", "-c", f'"$@" {redirect}', "sh", *PROGRAM]
+        done = subprocess.run([*shell, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "is closed" in done.stderr
+
+
+def test_a_full_disk_below_stderr_changes_nothing() -> None:
+    command = [*PROGRAM, "explain", "x", "--from", "-"]
+    with Path("/dev/full").open("wb") as stderr:
+        done = subprocess.run(command, stderr=stderr, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_temporary_files(tmp_path: Path, number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [*PROGRAM, "demo"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    deadline = time.monotonic() + 30
+    while not list(tmp_path.glob("bleedwatch-demo-*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(number)
+    assert process.wait(timeout=30) == 128 + number
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_interrupt_exits_130(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -108,6 +151,24 @@ def test_key_new_prints_the_key_id_but_never_the_secret(tmp_path: Path) -> None:
     assert set(shown) == {"key_id", "file"}
     assert file.read_text().strip() not in done.stdout + done.stderr
     assert run("key", "new", str(file)).returncode == 2
+
+
+def test_key_new_names_a_variable_that_holds_in_every_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app(["key", "new", "k 1.key"], standalone_mode=False)
+    told = capsys.readouterr().err
+    assert told == f"next: export BLEEDWATCH_KEY_FILE='{tmp_path}/k 1.key'\n"
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_settings_as_shown_pass_the_check(tmp_path: Path, form: str) -> None:
+    shown = run("config", "show", "-o", form).stdout
+    file = tmp_path / "shown.yaml"
+    file.write_text(shown if form == "yaml" else json.dumps(json.loads(shown)["settings"]))
+    done = run("config", "check", str(file))
+    assert (done.returncode, done.stderr) == (0, f"{file}: all settings are valid\n")
 
 
 def test_ascii_output_never_fails_on_names_from_elsewhere(tmp_path: Path) -> None:

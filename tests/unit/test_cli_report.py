@@ -1,6 +1,7 @@
 """The findings table, the summary, saved findings and the exit code of a replay."""
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from rich.cells import cell_len
 from detector.cli.finding_file import read_findings
 from detector.cli.options import FailOn
 from detector.cli.output import Format
-from detector.cli.report import exit_code, save_findings, show_report
+from detector.cli.report import check_judged, check_savable, exit_code, save_findings, show_report
+from detector.errors import InputError
 from detector.finding import Finding, Party, Severity
 from ingest.coverage import Coverage
 from ingest.sources.base import Loss, RawRequest
@@ -39,7 +41,7 @@ def test_table_at_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
         "SEVERITY", "CONFIDENCE", "RULE", "POOL", "SINK", "SOURCE", "TOKENS",
     ]  # fmt: skip
     assert lines[1].split() == [
-        "high", "high", "BW001", "pool-a", "globex/req-77", "acme/req-12", "31",
+        "high", "high", "BW001", "pool-a", "globex", "acme", "31",
     ]  # fmt: skip
     assert lines[2].startswith("  3f9a1c2b4d5e  The response to globex request req-77 repeats")
     assert all(len(line) <= 80 for line in lines)
@@ -106,10 +108,10 @@ def test_what_was_not_judged_is_told_with_its_remedy(capsys: pytest.CaptureFixtu
     coverage.unmapped()
     show_report(Replayed((), coverage, learning=True), Format.TABLE)
     told = capsys.readouterr().err
-    assert "not judged: 1 responses truncated (raise --log-requests-level to 3" in told
-    assert "not judged: 1 requests without a tenant" in told
-    assert "skipped: 1 broken entries, cut, first at line 7" in told
-    assert "left out: 1 entries, health check" in told
+    assert "not judged: 1 response (truncated): raise --log-requests-level to 3" in told
+    assert "not judged: 1 request (without a tenant): add a rule" in told
+    assert "skipped: 1 broken entry (cut, first at line 7)" in told
+    assert "left out: 1 entry (health check)" in told
     assert "learning: " in told
 
 
@@ -123,12 +125,38 @@ def test_saved_findings_are_private_and_whole(
     assert f"explain 3f9a1c2b4d5e --from {file}" in capsys.readouterr().err
 
 
-def test_saving_into_an_absent_folder_fails_before_anything_is_shown(
+def test_a_save_that_fails_is_told_after_the_findings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(FileNotFoundError):
-        show_report(Replayed([finding()]), Format.TABLE, saved_as=str(tmp_path / "no" / "f"))
-    assert capsys.readouterr().out == ""
+    file = str(tmp_path / "no" / "f")
+    with pytest.raises(FileNotFoundError) as caught:
+        show_report(Replayed([finding()]), Format.TABLE, saved_as=file)
+    assert caught.value.filename == file
+    told = capsys.readouterr()
+    assert "3f9a1c2b4d5e" in told.out
+    assert "--from findings.jsonl" in told.err
+
+
+def test_what_cannot_be_saved_is_known_before_the_search(tmp_path: Path) -> None:
+    for file, error in ((tmp_path, IsADirectoryError), (tmp_path / "no" / "f", FileNotFoundError)):
+        with pytest.raises(error):
+            check_savable(str(file))
+    check_savable(str(tmp_path / "f"))
+    check_savable("/dev/null")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_saving_writes_through_links_and_into_pipes(tmp_path: Path) -> None:
+    real, link, pipe = tmp_path / "real", tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(real)
+    save_findings([finding()], str(link))
+    assert link.is_symlink()
+    assert real.read_text().count("\n") == 1
+    os.mkfifo(pipe)
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), encoding="ascii") as reader:
+        save_findings([finding()], str(pipe))
+        assert reader.read() == real.read_text()
+    assert pipe.is_fifo()
 
 
 def test_a_failed_save_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -153,8 +181,85 @@ def test_fail_on_names_every_severity() -> None:
 
 
 def test_what_time_and_memory_cost_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    show_report(Replayed((), late=3, clock_jumps=2, evicted_sequences=1), Format.TABLE)
+    costs = Replayed((), late=3, clock_jumps=2, evicted_sequences=1, history_skipped=4)
+    show_report(costs, Format.TABLE)
     told = capsys.readouterr().err
     assert "late: 3 records" in told
     assert "clock: 2 records" in told
-    assert "1 prompts and responses left the window early" in told
+    assert "not judged: 1 prompt or response (left the window early): " in told
+    assert "history: not learned: 4 prompts and responses (no earlier than the " in told
+
+
+def test_what_the_history_lost_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    history = Coverage()
+    history.unmapped()
+    show_report(Replayed((), history=history), Format.TABLE)
+    assert "history: not judged: 1 request (without a tenant)" in capsys.readouterr().err
+
+
+def test_no_findings_are_no_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    show_report(Replayed((), requests=0), Format.JSONL)
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "no findings in 0 requests" in told.err
+
+
+MIXED = [
+    finding("a" * 32, severity=Severity.INFO, observed_at_ms=1),
+    finding("b" * 32, severity=Severity.HIGH, observed_at_ms=4),
+    finding("c" * 32, severity=Severity.MEDIUM, observed_at_ms=2),
+    finding("d" * 32, severity=Severity.HIGH, observed_at_ms=3),
+]
+
+
+def test_the_gravest_findings_come_first_in_the_table_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_report(Replayed(MIXED), Format.TABLE)
+    out, told = capsys.readouterr()
+    shown = [line[2] for line in out.splitlines() if "  The response" in line]
+    assert shown == ["d", "b", "c", "a"]
+    assert told.startswith("4 findings (2 high, 1 medium, 1 info) in 5,928 requests ")
+    assert f"explain {'d' * 12} --from" in told
+    show_report(Replayed(MIXED), Format.JSONL)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["id"][0] for one in lines] == ["a", "b", "c", "d"]
+    for form in (Format.JSON, Format.YAML):
+        show_report(Replayed(MIXED), form)
+        document = yaml.safe_load(capsys.readouterr().out)
+        assert [one["id"][0] for one in document["findings"]] == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(("columns", "sink"), [("99", "globex"), ("100", "globex/req-77")])
+def test_requests_are_in_the_table_where_there_is_room(
+    columns: str, sink: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    show_report(Replayed([finding()]), Format.TABLE)
+    assert capsys.readouterr().out.splitlines()[1].split()[4] == sink
+
+
+def test_one_is_not_many(capsys: pytest.CaptureFixture[str]) -> None:
+    show_report(Replayed([finding()], requests=1, tokens=1), Format.TABLE)
+    assert capsys.readouterr().err.startswith(
+        "1 finding (1 high) in 1 request (1 token, 2.0 s CPU)"
+    )
+
+
+@pytest.mark.parametrize(("tokens", "told"), [(999_999, False), (1_000_000, True)])
+def test_speed_is_told_of_enough_tokens(
+    tokens: int, told: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_report(Replayed(tokens=tokens), Format.TABLE)
+    assert ("tokens/s" in capsys.readouterr().err) == told
+
+
+@pytest.mark.parametrize(
+    ("requests", "said"),
+    [(0, "no request was found"), (1, "1 request was read"), (5, "5 requests were read")],
+)
+def test_nothing_judged_is_an_error(requests: int, said: str) -> None:
+    check_judged(Replayed(requests=5, responses=1))
+    with pytest.raises(InputError, match=f"nothing was judged: {said}") as caught:
+        check_judged(Replayed(requests=requests, responses=0))
+    assert "--format" in caught.value.hint

@@ -87,6 +87,24 @@ length_ms: 3
     ]
 
 
+def test_a_secret_in_place_of_its_path_is_refused_and_not_shown(tmp_path: Path) -> None:
+    secret = "4054da7dd0729213cbe5705d59e45de5f435f8ab9237e4ad41f0ca21a1a9dcd5"
+    told = problems(tmp_path, "", BLEEDWATCH_KEY_FILE=secret)
+    assert told == [
+        "env BLEEDWATCH_KEY_FILE: `key_file` must be the path of the key file, not the secret"
+    ]
+    with pytest.raises(InvalidSettingsError, match="not the secret"):
+        load_settings(None, environment={}, key_file=secret)
+
+
+def test_less_for_a_higher_confidence_is_refused(tmp_path: Path) -> None:
+    text = "detection:\n  filter:\n    low_tokens: 20\n"
+    assert problems(tmp_path, text) == [
+        "c.yaml:2: `detection.filter` must not ask less for a higher confidence: low, medium, high "
+        "tokens"
+    ]
+
+
 def test_problems_in_rules_name_the_rule_and_not_the_alternative(tmp_path: Path) -> None:
     text = """\
 tenancy:
@@ -181,3 +199,14 @@ def test_schema_allows_units_and_forbids_unknown_names() -> None:
     window = schema()["$defs"]["WindowSettings"]
     assert window["properties"]["length_ms"]["type"] == ["integer", "string"]
     assert window["additionalProperties"] is False
+
+
+def test_an_optional_section_may_be_null_or_empty(tmp_path: Path) -> None:
+    for text in ("template: {custom: null}\n", "template:\n  custom:\n"):
+        assert load_settings(written(tmp_path, text), environment={}).settings == Settings()
+
+
+def test_defaults_as_shown_are_a_configuration_file(tmp_path: Path) -> None:
+    rows = effective(load_settings(environment={}))
+    for text in (as_yaml(rows), json.dumps(as_tree(rows))):
+        assert load_settings(written(tmp_path, text), environment={}).settings == Settings()

@@ -107,7 +107,8 @@ def test_a_foreign_prompt_is_bw001_and_says_so() -> None:
     )  # fmt: skip
     assert (finding.source.kind, finding.sink.kind) == ("prompt", "response")
     assert finding.explanation == (
-        "Tenant b received 40 consecutive tokens of the prompt of tenant a (request t0, started "
+        "Tenant b received in request 2 40 consecutive tokens of the prompt of tenant a "
+        "(request t0, started "
         "10 s earlier on p), and nothing explains them."
     )
 
@@ -117,7 +118,8 @@ def test_a_part_of_a_foreign_response_is_bw002_and_says_so() -> None:
     finding = only([response("a", "1", 4, whole, end_s=6), SINK])
     assert finding.rule == "BW002"
     assert finding.explanation == (
-        "Tenant b received 40 consecutive tokens of the response of tenant a (request 1, started "
+        "Tenant b received in request 2 40 consecutive tokens of the response of tenant a "
+        "(request 1, started "
         "6 s earlier on p), and nothing explains them."
     )
 
@@ -133,7 +135,8 @@ def test_from_half_the_shingles_in_common_it_is_the_whole_response(extra: int, r
     assert finding.rule == rule
     if rule == "BW003":
         assert finding.explanation == (
-            "Tenant b received the response of tenant a (request 1, started 5 s earlier on p): "
+            "Tenant b received in request 2 the response of tenant a "
+            "(request 1, started 5 s earlier on p): "
             "40 consecutive tokens are the same and nothing explains them."
         )
 

@@ -73,5 +73,15 @@ def test_a_symbolic_link_is_followed_as_kubernetes_mounts_need(tmp_path: Path) -
     assert load_secret(tmp_path / "secret").keys() == load_secret(real).keys()
 
 
+def test_a_full_disk_leaves_no_half_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(KeyFileError, match="No space left"):
+        new_secret(tmp_path / "key")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ephemeral_secrets_differ() -> None:
     assert ephemeral_secret().keys().key_id != ephemeral_secret().keys().key_id

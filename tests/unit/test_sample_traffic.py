@@ -9,7 +9,13 @@ import pytest
 from detector.sample.chatml import content_spans, messages_of
 from detector.sample.language import Ids, Language, load_language
 from detector.sample.tokenizer import IM_END, IM_START
-from detector.sample.traffic import SampleRequest, Traffic, TrafficSettings, generate
+from detector.sample.traffic import (
+    COMMON_TENANTS,
+    SampleRequest,
+    Traffic,
+    TrafficSettings,
+    generate,
+)
 
 WINDOW_S = 300.0
 
@@ -40,7 +46,7 @@ def test_demo_size_is_quick(language: Language) -> None:
 def test_counts_and_order(traffic: Traffic) -> None:
     settings = traffic.settings
     assert len(traffic.requests) == settings.requests
-    assert len(traffic.history) == settings.history_requests
+    assert len(traffic.history) == settings.history_requests + COMMON_TENANTS
     assert len({request.request_id for request in traffic.requests}) == settings.requests
     times = [request.ts for request in traffic.requests]
     assert times == sorted(times)

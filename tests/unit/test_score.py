@@ -110,3 +110,9 @@ def test_nothing_measured_is_none_not_zero() -> None:
 @pytest.mark.parametrize(("percent", "expected"), [(0, 1), (50, 2), (75, 3), (95, 4), (100, 4)])
 def test_percentile_is_the_nearest_rank(percent: int, expected: int) -> None:
     assert percentile([4, 2, 1, 3], percent) == expected
+
+
+def test_a_length_that_is_a_word_is_told_by_the_victims_positions() -> None:
+    row = b'{"victim_request_id":"v","source_request_id":"s","source_tenant":"t","kind":"k",'
+    row += b'"L":"full","victim_start":5,"victim_end":95}'
+    assert msgspec.json.decode(row, type=Bleed).tokens == 90

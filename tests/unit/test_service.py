@@ -189,6 +189,39 @@ def test_one_wrong_clock_in_the_history_does_not_blind(tmp_path: Path) -> None:
     assert names(report.findings) == [("2", "1")]
 
 
+@pytest.mark.parametrize("ends_s", [600.0, 86_400.0, 2e11])
+def test_an_end_far_ahead_in_the_history_does_not_blind(tmp_path: Path, ends_s: float) -> None:
+    log = write(tmp_path / "log.jsonl", SOURCE, SINK)
+    past = line("c", "1", -10.0, asked=list(range(3000, 3040)), answered=[])
+    answer = {**past, "response_ids": list(range(4000, 4040)), "ts_end": ends_s}
+    report = replay([log], SETTINGS, history=[write(tmp_path / "history.jsonl", answer)])
+    assert names(report.findings) == [("2", "1")]
+    assert report.history_skipped == 0
+
+
+def test_history_that_is_not_past_is_not_learned_and_counted(tmp_path: Path) -> None:
+    """A whole day's file that holds the incident must not explain it, nor a later one blind."""
+    log = write(tmp_path / "log.jsonl", SOURCE, SINK)
+    later = line("c", "1", 7_200.0, asked=list(range(3000, 3040)), answered=[])
+    day = write(tmp_path / "day.jsonl", SOURCE, SINK, later)
+    report = replay([log], SETTINGS, history=[day])
+    assert names(report.findings) == [("2", "1")]
+    assert report.history_skipped == 6
+
+
+def test_standard_input_is_read_once() -> None:
+    for paths, history in ((["-", "-"], []), (["-"], ["-"])):
+        with pytest.raises(UsageError, match="only once"):
+            replay(paths, SETTINGS, history=history)
+
+
+def test_nothing_but_broken_entries_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"ts": 1}\n{"request_id": 7}\n{"request_id"\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"no request could be read: 3 broken entries"):
+        replay([str(path)], SETTINGS)
+
+
 def test_progress_is_told(tmp_path: Path) -> None:
     told: list[tuple[float, str]] = []
     log = write(tmp_path / "log.jsonl", SOURCE, SINK)
