@@ -6,8 +6,8 @@ but an occasional rebuild of the table.
 """
 
 import numpy as np
-from numba import njit
 
+from detector.kernels.cache import njit
 from detector.sketch.shingle import MIX_1, MIX_2
 
 _M1 = np.uint64(MIX_1)

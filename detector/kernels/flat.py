@@ -5,8 +5,8 @@ in the cache; tiles overlap by what one window and one shingle need.
 """
 
 import numpy as np
-from numba import njit
 
+from detector.kernels.cache import njit
 from detector.kernels.shingle import count_repeats, fill_keys, is_repetitive
 from detector.kernels.shingle import shingles as shingles_of
 from detector.kernels.winnow import picks, sample

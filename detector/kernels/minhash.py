@@ -6,8 +6,8 @@ inner loop is then a chain of multiply, add and minimum on neighbouring values, 
 """
 
 import numpy as np
-from numba import njit
 
+from detector.kernels.cache import njit
 from detector.sketch.batch import Offsets
 from detector.sketch.header import SketchHeader
 from detector.sketch.minhash import EMPTY_VALUE, FMIX_1, FMIX_2, Signatures, permutations

@@ -6,8 +6,8 @@ why ties need only a look at the next candidate.
 """
 
 import numpy as np
-from numba import njit
 
+from detector.kernels.cache import njit
 from detector.sketch.winnow import NEVER_PICKED
 
 _LEAST = np.int64(np.iinfo(np.int64).min)
