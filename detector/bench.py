@@ -40,7 +40,7 @@ TENANTS = 50
 COMMON_TENANTS = 3
 """The day before has shown every stock phrase to this many tenants."""
 
-DETECTOR_RESPONSES = 60
+DETECTOR_RESPONSES = 300
 PEER_RESPONSES = 20
 READ_RESPONSES = 1_500
 
