@@ -59,3 +59,11 @@ class RecordError(BleedwatchError):
     def __init__(self, reason: str, what: str, *, where: str = "", hint: str = "") -> None:
         self.reason = reason
         super().__init__(what, where=where, hint=hint)
+
+
+class BrokerError(BleedwatchError):
+    """The message broker is away, refuses, or is not set up as needed."""
+
+
+class TooManyDeadLettersError(BleedwatchError):
+    """So much of an input is unreadable that going on would drain it: the process must end."""
