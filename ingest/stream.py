@@ -47,8 +47,8 @@ class Handler(Protocol):
     def take(self, partition: int, records: Sequence[BrokerRecord]) -> Outcome:
         """Take records, each input in offset order, and return what is to be sent and what is done.
 
-        Never raises for a bad record: it becomes a dead letter. Raises TooManyDeadLettersError when the
-        input is bad beyond the limit: the process must end without committing.
+        Never raises for a bad record: it becomes a dead letter. Raises TooManyDeadLettersError when
+        the input is bad beyond the limit: the process must end without committing.
         """
         ...
 
