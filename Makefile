@@ -12,10 +12,11 @@ READY := $(VENV)/.ready
 GENERATED := .demo/eval
 EVAL_DIR := $(if $(BLEEDWATCH_EVAL_DATA),$(BLEEDWATCH_EVAL_DATA)/dev,$(GENERATED))
 FUZZ_INPUTS ?= 100000
+LOAD := $(if $(MINUTES),--minutes $(MINUTES)) $(if $(RATE),--tokens-per-second $(RATE)) $(if $(URGENT),--urgent)
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(READY) ## Make the virtual environment .venv with everything the other targets need
@@ -66,13 +67,41 @@ $(GENERATED)/manifest.json: $(READY) $(wildcard detector/sample/*.py)
 	  from detector.sample.language import load_language; \
 	  write_dataset(7, Path("$(GENERATED)"), language=load_language())'
 
+.PHONY: kafka-up
+kafka-up: $(READY) ## Start a Kafka node for development; .run/kafka.env holds its address
+	@$(BIN)/python -m tests.kafka up
+
+.PHONY: kafka-down
+kafka-down: $(READY) ## End it and remove its data
+	@$(BIN)/python -m tests.kafka down
+
+.PHONY: tenants
+tenants: $(READY) ## Measure the memory of a million tenants in ten thousand pools
+	@$(BIN)/python -m tests.bench.tenants
+
 .PHONY: bench
-bench: $(READY) ## Measure speed and memory on this machine (BENCH=kernels JSON=FILE)
+bench: $(READY) ## Measure speed and memory on this machine (BENCH=kernels or records, JSON=FILE)
 	@$(if $(BENCH),$(BIN)/python -m detector.benchmarks $(BENCH) $(if $(JSON),--json $(JSON)),$(BIN)/bleedwatch bench)
 
 .PHONY: fuzz
 fuzz: $(READY) ## Feed the readers broken input (FUZZ_INPUTS=100000)
 	@BLEEDWATCH_TEST_FUZZ_INPUTS=$(FUZZ_INPUTS) $(BIN)/python -m pytest tests/fuzz
+
+.PHONY: chaos
+chaos: $(READY) ## Kill, stop, freeze and fill up while records flow; nothing may be lost (ROUNDS=30)
+	@$(BIN)/python -W ignore -m tests.chaos $(or $(ROUNDS),30)
+
+.PHONY: latency-stream
+latency-stream: $(READY) ## Measure acknowledged-to-found over Kafka (MINUTES=3, RATE=200000 tokens/s)
+	@$(BIN)/python -m tests.load latency $(LOAD)
+
+.PHONY: soak-stream
+soak-stream: $(READY) ## Measure what one worker on one core sustains (MINUTES=15, RATE=1000000, SAMPLING=winnow)
+	@$(BIN)/python -m tests.load soak $(LOAD) $(if $(SAMPLING),--sampling $(SAMPLING))
+
+.PHONY: eval-stream
+eval-stream: $(READY) $(if $(BLEEDWATCH_EVAL_DATA),,$(GENERATED)/manifest.json) ## Send the labelled traffic through Kafka and two workers (SET=planted or requests)
+	@$(BIN)/python -m tests.load labelled --data $(EVAL_DIR) $(if $(SET),--set $(SET)) $(LOAD)
 
 .PHONY: ci
 ci: ## Run what the build server runs

@@ -17,6 +17,7 @@ import numpy as np
 import xxhash
 from datasketch import MinHash, MinHashLSH
 
+from detector.benchmarks.sharing import sharing_rows
 from detector.config.root import Settings
 from detector.errors import UsageError
 from detector.model import EngineId, Hashes, Kind, PoolId, RequestId, Sequence, TenantId
@@ -73,7 +74,9 @@ def run_bench(*, on_progress: OnProgress | None = None) -> list[Row]:
             times[name].append(spent * 1e9 / (count * RESPONSE_TOKENS))
         step(0.6 + 0.3 * (number + 1) / ROUNDS, "measuring")
     rows = _rows(times)
-    step(0.9, "reading")
+    step(0.9, "sharing")
+    rows += sharing_rows(traffic.response, [traffic.table[each] for each in traffic.phrases])
+    step(0.95, "reading")
     rows.append(_reading(traffic))
     size = ours.bytes_per_posting()
     rows.append({"measured": "index, per live posting", "median": size, "unit": "bytes"})

@@ -32,7 +32,7 @@ def run_demo(
     step(0.0, "making traffic")
     with tempfile.TemporaryDirectory(prefix="bleedwatch-demo-") as folder:
         scenario = demo_scenario(seed, Path(folder))
-        _date_logs(scenario)
+        date_logs(scenario)
         rules = TenancySettings.model_validate({"rules": scenario.tenant_rules})
         settings = settings.model_copy(update={"tenancy": rules, "key_file": None})
         table = deployment_table(settings)
@@ -49,7 +49,7 @@ def run_demo(
         return run(detector, sequences, reading, window, batches=batches, began=began)
 
 
-def _date_logs(scenario: Scenario) -> None:
+def date_logs(scenario: Scenario) -> None:
     """Date the files like their last line: vLLM writes no year, so the file's date tells it."""
     last = scenario.epoch_s + max(request.ts_end for request in scenario.requests)
     for log in scenario.logs:

@@ -7,6 +7,8 @@ BleedwatchError
 ├── InputError            a file or stream that cannot be read at all
 ├── SketchError           sketches that were made differently and cannot be compared
 ├── DeviceMemoryError     a batch that did not fit on the accelerator: it is redone on the CPU
+├── ScrapeError           an engine's endpoint without a usable answer: no sample, counted
+├── StreamError           a worker's positions are not what they must be: it ends uncommitted
 └── RecordError           one record that fails a bound: counted and skipped, never fatal
 """
 
@@ -61,8 +63,20 @@ class RecordError(BleedwatchError):
         super().__init__(what, where=where, hint=hint)
 
 
+class ScrapeError(BleedwatchError):
+    """An engine's endpoint gave no usable answer. `reason` is a fixed word: a counter's label."""
+
+    def __init__(self, reason: str, what: str, *, where: str = "", hint: str = "") -> None:
+        self.reason = reason
+        super().__init__(what, where=where, hint=hint)
+
+
 class BrokerError(BleedwatchError):
     """The message broker is away, refuses, or is not set up as needed."""
+
+
+class StreamError(BleedwatchError):
+    """A stream and its handler disagree about positions: the process ends without committing."""
 
 
 class TooManyDeadLettersError(BleedwatchError):

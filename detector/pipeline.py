@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from detector.finding import Finding
 from detector.index.density import PoolDensity
+from detector.index.memory import Memory
 from detector.index.postings import Hits, PostingIndex
 from detector.index.sequences import SequenceStore
-from detector.index.taint import TaintedShingles
-from detector.index.tenant_table import TenantTable, mark_of
+from detector.index.showings import Taint
+from detector.index.tenant_table import mark_of
 from detector.kernels.intake import learn_shown, take
 from detector.kernels.shingle import shingles
 from detector.kernels.winnow import sample
@@ -49,18 +50,25 @@ class Detector:
     """Finds cross-tenant overlap in sequences that come in event order (see `Sequencer`).
 
     `warm` teaches it the past without judging; `observe` judges and returns the new findings, at
-    most one per sink request and source tenant unless a later one is surer.
+    most one per sink request and source tenant unless a later one is surer. Detectors of different
+    pools may share a `memory`; `index_bytes` is this one's part of the index's byte budget.
     """
 
-    def __init__(self, settings: DetectionSettings, *, allowed: Keys | None = None) -> None:
+    def __init__(
+        self,
+        settings: DetectionSettings,
+        *,
+        allowed: Keys | None = None,
+        memory: Memory | None = None,
+        index_bytes: int | None = None,
+    ) -> None:
         self._settings = settings
+        self._memory = Memory(settings.commonness) if memory is None else memory
+        self._seen, self._tainted = self._memory.seen, self._memory.tainted
         self._store = SequenceStore()
-        self._index = PostingIndex(self._store, memory_bytes=settings.index.memory_bytes)
-        self._seen = TenantTable(
-            horizon_ms=settings.commonness.horizon_ms,
-            memory_bytes=settings.commonness.memory_bytes,
+        self._index = PostingIndex(
+            self._store, memory_bytes=index_bytes or settings.index.memory_bytes
         )
-        self._tainted = TaintedShingles(horizon_ms=settings.commonness.horizon_ms)
         self._judge = Judge(
             settings.filter,
             store=self._store,
@@ -76,10 +84,9 @@ class Detector:
         )
         self._density = PoolDensity(window_ms=settings.window.length_ms)
         self._sessions = SessionRepeats(keep_ms=settings.window.keep_ms)
-        self._parties: dict[str, int] = {}
         self._reported: dict[str, int] = {}
         self._reported_order: deque[tuple[int, str]] = deque()
-        self._memory_ms = self._now_ms = -sys.maxsize
+        self._now_ms = -sys.maxsize
         self.stats = DetectorStats()
 
     @property
@@ -100,6 +107,11 @@ class Detector:
         return self._index.live_postings(self._expired())
 
     @property
+    def postings(self) -> int:
+        """Postings in the index; those that have expired count until they are swept."""
+        return self._index.rows
+
+    @property
     def index_bytes(self) -> int:
         """Bytes of the window's index."""
         return self._index.nbytes
@@ -109,9 +121,19 @@ class Detector:
         """Sequences given up inside the window for want of memory: lost recall."""
         return self._index.evicted_sequences
 
+    def start_reporting(self) -> None:
+        """Begin after the rebuilding of a window: what it found and counted went nowhere.
+
+        Every finding is news again; runs that a session was told of stay told.
+        """
+        self._reported.clear()
+        self._reported_order.clear()
+        self._judge.forget_counts()
+        self.stats = DetectorStats()
+
     def warm(self, sequence: Sequence, prepared: Prepared | None = None) -> None:
         """Learn from past traffic: commonness and own history, no judgement, no window."""
-        self._memory_ms = max(self._memory_ms, sequence.started_at_ms)
+        self._memory.advance(sequence.started_at_ms)
         self._take(sequence, self._party(sequence), prepared)
 
     def observe(self, sequence: Sequence, prepared: Prepared | None = None) -> list[Finding]:
@@ -123,7 +145,7 @@ class Detector:
         self.stats.tokens += len(sequence.token_hashes)
         party = self._party(sequence)
         self._make_room(len(sequence.token_hashes))
-        keys, masked, rare = self._take(sequence, party, prepared)
+        keys, masked, tagged, rare = self._take(sequence, party, prepared)
         use = self._select(keys, masked, rare, prepared)
         at = self._store.add(sequence, party)
         pool_keys = self._index.pool_keys(keys, sequence.kv_pool)
@@ -136,7 +158,7 @@ class Detector:
             return []
         sink = Sink(
             at=at, party=party, sequence=sequence, store=self._store,
-            keys=keys, masked=masked, pool_keys=pool_keys,
+            keys=keys, tagged=tagged, masked=masked, pool_keys=pool_keys,
         )  # fmt: skip
         judged = [(each, self._judge.judge(*each)) for each in self._sinks(sink, hits)]
         findings = [one for (each, _), verdicts in judged for one in self._report(each, verdicts)]
@@ -172,8 +194,8 @@ class Detector:
         for verdict in verdicts:
             self.stats.unexplained_shingles += len(verdict.keys)
             origin = int(self._store.owners[verdict.source]) >> 1
-            self._tainted.add(verdict.keys, origin=origin, now_ms=self._now_ms)
-            self._seen.unlearn(verdict.keys, party=sink.party, since_ms=since_ms)
+            found_ms = self._memory.now_ms
+            self._memory.taint(Taint(verdict.keys, origin, sink.party, since_ms, found_ms))
 
     def _finding(self, sink: Sink, attribution: Attribution) -> Finding | None:
         best = attribution.verdict
@@ -216,20 +238,22 @@ class Detector:
         keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
         return Sink(
             at=at, party=int(self._store.owners[at]) >> 1, sequence=sequence, store=self._store,
-            keys=keys, masked=masked, pool_keys=self._index.pool_keys(keys, sequence.kv_pool),
+            keys=keys, tagged=self._memory.tagged(keys), masked=masked,
+            pool_keys=self._index.pool_keys(keys, sequence.kv_pool),
         )  # fmt: skip
 
     def _take(
         self, sequence: Sequence, party: int, prepared: Prepared | None
-    ) -> tuple[Keys, Mask, Mask]:
-        """Shingle and learn a sequence; return its keys, the masked ones and those not common.
+    ) -> tuple[Keys, Mask, Keys, Mask]:
+        """Shingle and learn a sequence; return its keys, the masked ones, tags, those not common.
 
         What a sequence taught is taken back where it turns out to be somebody else's.
         """
         slots, homes, _ = self._index.table
         known = (
+            self._memory.state,
             *self._tainted.tables,
-            *self._seen.room_for(len(sequence.token_hashes), self._memory_ms),
+            *self._seen.room_for(len(sequence.token_hashes), self._memory.now_ms),
             mark_of(party, sequence.started_at_ms),
             slots,
             homes,
@@ -237,9 +261,12 @@ class Detector:
         )
         if prepared is None:
             least = self._settings.filter.min_distinct
-            return take(sequence.token_hashes, least, *known)  # type: ignore[no-any-return]
-        keys, masked, _ = prepared
-        return keys, masked, learn_shown(keys, masked, *known)
+            keys, masked, tagged, rare, first = take(sequence.token_hashes, least, *known)
+        else:
+            keys, masked, _ = prepared
+            tagged, rare, first = learn_shown(keys, masked, *known)
+        self._memory.shown(tagged, first, party=party, seen_ms=sequence.started_at_ms)
+        return keys, masked, tagged, rare
 
     def _select(self, keys: Keys, masked: Mask, rare: Mask, prepared: Prepared | None) -> Mask:
         """Return which shingles to index: all that are not common for everybody, or a sample.
@@ -272,7 +299,7 @@ class Detector:
 
     def _advance(self, sequence: Sequence) -> None:
         self._now_ms = max(self._now_ms, sequence.ended_at_ms)
-        self._memory_ms = max(self._memory_ms, self._now_ms)
+        self._memory.advance(self._now_ms)
 
     def _party(self, sequence: Sequence) -> int:
         """Return the number of the party inside the isolation boundary that a sequence is of."""
@@ -282,7 +309,7 @@ class Detector:
             name = f"account\0{inner}" if inner else sequence.tenant
         else:
             name = f"{sequence.tenant}\0{inner}" if inner else sequence.tenant
-        return self._parties.setdefault(name, len(self._parties) + 1)
+        return self._memory.party(name)
 
 
 def _distinct(ascending: NDArray[np.int64]) -> int:

@@ -3,7 +3,7 @@
 import heapq
 import re
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from detector.config.root import Settings
@@ -19,6 +19,7 @@ from ingest.sources.jsonl import JsonlLog
 from ingest.sources.lines import Lines, open_lines
 from ingest.sources.sglang import SglangLog
 from ingest.sources.vllm import VllmLog
+from ingest.sources.vllm_year import year_of
 from ingest.tenancy import Tenancy
 
 OnProgress = Callable[[float, str], None]
@@ -26,7 +27,6 @@ OnProgress = Callable[[float, str], None]
 PROGRESS_EVERY = 64
 """Requests between two reports of progress."""
 
-_VLLM_DAY = re.compile(rb"\b(?:DEBUG|INFO|WARNING|ERROR) (\d\d)-(\d\d) \d\d:\d\d:\d\d")
 _SUFFIXES = re.compile(r"(\.(log|txt|json|jsonl|gz|zst|zstd|vllm|sglang|\d+))+$")
 
 
@@ -99,19 +99,8 @@ def _share(opened: list[Lines]) -> float:
 
 
 def _year(lines: Lines) -> int:
-    """Return the year of a vLLM text log's first line, which names none.
-
-    The last write tells the year of the last line; a first line that would lie after it is of the
-    year before.
-    """
+    """Return the year of a vLLM text log's first line, which names none."""
     written = datetime.now(UTC)
     if lines.name != "-":
         written = datetime.fromtimestamp(Path(lines.name).stat().st_mtime, UTC)
-    limit = written + timedelta(days=1)
-    for line in lines.head(HEAD_LINES):
-        seen = _VLLM_DAY.search(line[:512])
-        if seen is not None:
-            month_and_day = (int(seen[1]), int(seen[2]))
-            late = month_and_day > (limit.month, limit.day) and limit.year == written.year
-            return written.year - 1 if late else written.year
-    return written.year
+    return year_of(lines.head(HEAD_LINES), written=written)

@@ -16,7 +16,7 @@ from detector.index.window import Sequencer
 from detector.model import Sequence
 from detector.reading import OnProgress, Reading
 from detector.settings import DetectionSettings, WindowSettings
-from detector.sketch.token_table import TokenTable
+from detector.sketch.token_table import Secret, TokenTable
 from ingest.allow_list import load_allow_lists
 from ingest.coverage import Coverage
 from ingest.key_file import ephemeral_secret, load_secret
@@ -221,6 +221,10 @@ def new_detector(settings: DetectionSettings, table: TokenTable) -> Detector:
 
 def deployment_table(settings: Settings) -> TokenTable:
     """Return the token table of the configured secret, or else of a secret for this run only."""
-    secret = ephemeral_secret() if settings.key_file is None else load_secret(settings.key_file)
-    keys = secret.keys()
+    keys = deployment_secret(settings).keys()
     return TokenTable(keys.hash_key, key_id=keys.key_id)
+
+
+def deployment_secret(settings: Settings) -> Secret:
+    """Return the configured secret, or else a secret for this run only."""
+    return ephemeral_secret() if settings.key_file is None else load_secret(settings.key_file)

@@ -61,6 +61,11 @@ class CommonnessSettings(Section):
         86_400_000, description="How long a shingle is remembered (a day)."
     )
     memory_bytes: Positive = Field(1024**3, description="Byte budget; the oldest goes first.")
+    range_memory_bytes: Positive = Field(
+        128 * 1024**2,
+        description="Byte budget of one range of shingles in the worker that owns it, one range "
+        "for each partition; the oldest goes first.",
+    )
     learning_ms: Annotated[int, Field(ge=0)] = Field(
         3_600_000,
         description="Until this much event time was seen, content findings are capped at low "

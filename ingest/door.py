@@ -23,6 +23,8 @@ from detector.model import (
 from detector.sketch.token_table import TokenTable, checked_ids
 from ingest.chat_template import ChatTemplate
 from ingest.limits import MAX_COUNT, MAX_SIDE_TOKENS, MAX_TEXT_CHARS, MAX_TIME_MS
+from ingest.request_rows import GATEWAY_CACHE, IDS_NOT_LOGGED
+from ingest.schema_records import RequestRow
 from ingest.sources.base import CoverageSink, RawRequest
 from ingest.tenancy import Tenancy
 
@@ -77,14 +79,48 @@ class Door:
         finally:
             request.prompt_ids = request.response_ids = None
 
-    def _admit(self, request: RawRequest) -> list[Sequence]:
+    def row(self, request: RawRequest) -> RequestRow | None:
+        """Return the row of a request whose log holds ids of neither side: nothing to search.
+
+        To be called in place of `sequences`. None for a request that is refused or unmapped.
+        """
+        try:
+            tenant = self._tenant(request)
+        except RecordError as error:
+            self._coverage.broken(error.reason)
+            return None
+        if tenant is None:
+            return None
+        engine = request.engine or self._default_engine
+        return RequestRow(
+            tenant=tenant,
+            request_id=request.request_id,
+            kv_pool=request.kv_pool or engine,
+            engine=engine,
+            model=request.model or "",
+            started_at_ms=request.started_at_ms,
+            ended_at_ms=request.ended_at_ms,
+            prompt_tokens=request.reported_prompt_tokens,
+            finish_reason=request.finish_reason,
+            status=request.status,
+            flags=(IDS_NOT_LOGGED,) + (GATEWAY_CACHE,) * request.gateway_cache_hit,
+        )
+
+    def _tenant(self, request: RawRequest) -> str | None:
+        """Check a request and return its tenant; None, and counted, when no rule matches."""
         _check_texts(request)
         _check_numbers(request)
         tenant = self._tenancy.tenant(request)
         if tenant is None:
             self._coverage.unmapped()
+        else:
+            _check_text(tenant)
+        return tenant
+
+    def _admit(self, request: RawRequest) -> list[Sequence]:
+        tenant = self._tenant(request)
+        if tenant is None:
             return []
-        _check_text(tenant)
         made: list[Sequence] = []
         prompt_tokens = None if request.prompt_ids is None else len(request.prompt_ids)
         for kind, ids in (

@@ -1,6 +1,7 @@
 """The deployment secret on disk: 64 hex digits in a file that only its owner can read."""
 
 import os
+import re
 import secrets
 import stat
 from pathlib import Path
@@ -15,6 +16,8 @@ MAX_FILE_BYTES: Final = 4096
 MIN_DISTINCT_BYTES: Final = 8
 """A random secret has fewer than 8 distinct bytes with probability below 2^-100: it is a
 placeholder such as zeros."""
+
+_SPELLED = re.compile(rf"\s*[0-9a-fA-F]{{{2 * SECRET_BYTES}}}\s*")
 
 _NEW_KEY_HINT = "make one with `bleedwatch key new PATH`"
 
@@ -80,6 +83,11 @@ def new_secret(path: str | Path) -> Secret:
 def ephemeral_secret() -> Secret:
     """Draw a secret that is never stored: what it hashed cannot be compared after this process."""
     return Secret(secrets.token_bytes(SECRET_BYTES))
+
+
+def looks_like_a_secret(text: str) -> bool:
+    """Tell a secret where a path belongs, before a message or a table shows it as one."""
+    return _SPELLED.fullmatch(text) is not None
 
 
 def _check_mode(mode: int, where: str) -> None:

@@ -26,3 +26,7 @@ MAX_SPANS: Final = 16_384
 
 MAX_COUNT: Final = 2**53 - 1
 """Largest count or token number: what every JSON reader keeps exact (RFC 8259, section 6)."""
+
+MAX_MESSAGE_BYTES: Final = 4 * 2**20
+"""Largest message to a broker, unless set otherwise: a whole part (131,072 tokens, 512 KiB of
+hashes) with its index and a packed batch of 256 KiB around it fit several times over."""

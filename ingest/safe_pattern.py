@@ -22,8 +22,8 @@ _TOKEN: Final = re.compile(
 )
 
 
-def compile_safe(pattern: str, *, group: str) -> re.Pattern[str]:
-    """Compile a pattern that has the named group `group`.
+def compile_safe(pattern: str, *, group: str | None = None) -> re.Pattern[str]:
+    """Compile a pattern that has the named group `group`, if one is asked for.
 
     Raises ValueError, with what to write instead, for a pattern that is malformed, too long, has
     look-around, back-references or repeated groups, or could take too many ways to match.
@@ -35,7 +35,7 @@ def compile_safe(pattern: str, *, group: str) -> re.Pattern[str]:
         compiled = re.compile(pattern)
     except re.error as error:
         raise ValueError(f"the pattern is malformed: {error}") from None
-    if group not in compiled.groupindex:
+    if group is not None and group not in compiled.groupindex:
         raise ValueError(f"the pattern needs a group named {group}: (?P<{group}>...)")
     if ways > MAX_WAYS:
         raise ValueError(

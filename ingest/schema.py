@@ -12,13 +12,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from detector.errors import RecordError
-from ingest.schema_records import (
-    EngineEvent,
-    Record,
-    RequestRow,
-    RuntimeSample,
-    SequenceRecord,
-)
+from ingest.schema_records import Record, RuntimeSample, SequenceRecord
 from ingest.schema_sequence import check_sequence
 
 MAJOR: Final = 1
@@ -26,7 +20,7 @@ MAJOR: Final = 1
 MAX_RECORD_BYTES: Final = 2 * 1024 * 1024
 """Largest encoded record: a full part is 512 KiB of hashes (700 KiB as base64) plus its spans."""
 
-_T = TypeVar("_T", SequenceRecord, RuntimeSample, EngineEvent, RequestRow)
+_R = TypeVar("_R", bound=Record)
 
 _LABEL: Final = re.compile(r"(?P<name>[a-z-]{1,32})/(?P<major>\d{1,4})(?:\.\d{1,4})?")
 _PLACE: Final = re.compile(r" - at `\$((?:\.[a-z_]{1,40}|\[\.\.\.\]|\[\d{1,6}\])*)`$")
@@ -57,22 +51,33 @@ def encode(record: Record, encoding: Encoding = Encoding.MSGPACK) -> bytes:
         raise RecordError("unencodable", "the record holds what no encoding can carry") from None
 
 
-def decode(kind: type[_T], data: bytes, encoding: Encoding = Encoding.MSGPACK) -> _T:
+def decode(kind: type[_R], data: bytes, encoding: Encoding = Encoding.MSGPACK) -> _R:
     """Decode and check one record.
 
     Raises RecordError with reason too_large, undecodable, too_deep, schema_version, wrong_type
     (also a length or range that is out of bounds), number_range, time_order, token_bytes,
     token_count, part_range, prompt_length or span_range.
     """
+    record = parse(kind, data, encoding)
+    check(record)
+    return record
+
+
+def parse(kind: type[_R], data: bytes | memoryview, encoding: Encoding = Encoding.MSGPACK) -> _R:
+    """Decode one record as far as types and version go; see `decode` for the reasons."""
     if len(data) > MAX_RECORD_BYTES:
         raise RecordError("too_large", f"the record is larger than {MAX_RECORD_BYTES} bytes")
     record = _decode(kind, data, encoding)
     check_version(record.schema, kind.kind_name)
+    return record
+
+
+def check(record: Record) -> None:
+    """Check what types cannot carry; see `decode` for the reasons."""
     if isinstance(record, SequenceRecord):
         check_sequence(record)
     elif isinstance(record, RuntimeSample) and not math.isfinite(record.pool_usage_ratio or 0.0):
         raise RecordError("number_range", "pool_usage_ratio is not a number")
-    return record
 
 
 def check_version(label: str, name: str) -> None:
@@ -91,7 +96,7 @@ def check_version(label: str, name: str) -> None:
         )
 
 
-def _decode(kind: type[_T], data: bytes, encoding: Encoding) -> _T:
+def _decode(kind: type[_R], data: bytes | memoryview, encoding: Encoding) -> _R:
     try:
         return _raw(kind, data, encoding)
     except msgspec.ValidationError as error:
@@ -105,7 +110,7 @@ def _decode(kind: type[_T], data: bytes, encoding: Encoding) -> _T:
         raise RecordError("too_deep", "the record is nested too deeply") from None
 
 
-def _check_version_first(kind: type[_T], data: bytes, encoding: Encoding) -> None:
+def _check_version_first(kind: type[Record], data: bytes | memoryview, encoding: Encoding) -> None:
     """Blame the version rather than a field when a newer major version changed the types."""
     try:
         label = _raw(_Version, data, encoding).schema
@@ -117,7 +122,7 @@ def _check_version_first(kind: type[_T], data: bytes, encoding: Encoding) -> Non
 _Any = TypeVar("_Any")
 
 
-def _raw(kind: type[_Any], data: bytes, encoding: Encoding) -> _Any:
+def _raw(kind: type[_Any], data: bytes | memoryview, encoding: Encoding) -> _Any:
     if encoding is Encoding.JSON:
         return msgspec.json.decode(data, type=kind)
     return msgspec.msgpack.decode(data, type=kind)

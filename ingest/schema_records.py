@@ -38,8 +38,11 @@ class Record(msgspec.Struct, kw_only=True, omit_defaults=True):
     schema: Text = ""
 
 
-class SequenceRecord(Record, eq=False):
-    """One part of a prompt or response. `token_hashes` is uint32 little-endian, base64 in JSON."""
+class SequenceRecord(Record, kw_only=True, eq=False):
+    """One part of a prompt or response. `token_hashes` is uint32 little-endian, base64 in JSON.
+
+    In the index of a batch it is absent, as is `key_id`: the batch holds both.
+    """
 
     kind_name: ClassVar[str] = "sequence"
     tenant: Name
@@ -50,7 +53,7 @@ class SequenceRecord(Record, eq=False):
     kind: Kind
     started_at_ms: TimeMs
     ended_at_ms: TimeMs
-    token_hashes: bytes
+    token_hashes: bytes = b""
     token_count: Tokens
     key_id: Text = ""
     account: Text | None = None
@@ -88,13 +91,18 @@ class Quality(enum.StrEnum):
 
 
 class RuntimeSample(Record):
-    """One scrape of one engine: pool sizes and fills in tokens, counters as the engine has them."""
+    """One scrape of one engine: pool sizes and fills in tokens, counters as the engine has them.
+
+    `rank` is the data-parallel rank that it is about, where the engine has several: each has a pool
+    of its own.
+    """
 
     kind_name: ClassVar[str] = "runtime"
     engine: Name
     kv_pool: Name
     sampled_at_ms: TimeMs
     engine_kind: Word
+    rank: Count | None = None
     engine_version: Text | None = None
     role: EngineRole | None = None
     pool_tokens: Count | None = None

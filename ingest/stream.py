@@ -53,7 +53,10 @@ class Handler(Protocol):
         ...
 
     def idle(self, partition: int) -> Outcome:
-        """Nothing has come for the idle time: finish what waits for its turn in event time."""
+        """Nothing has come for the idle time: finish what waits for its turn in event time.
+
+        Called again after every idle time without a record.
+        """
         ...
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["tests.kafka.fixtures"]
+
 VARIABLE = "BLEEDWATCH_EVAL_DATA"
 
 RECORDED = {

@@ -1,4 +1,4 @@
-"""`python -m detector.benchmarks kernels [--json FILE]`: run a bench and print its table."""
+"""`python -m detector.benchmarks kernels|records [--json FILE]`: run a bench, print its table."""
 
 import argparse
 import json
@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 from detector.benchmarks.kernels import Report, run_kernels
+from detector.benchmarks.records import run_records
+
+_BENCHES = {"kernels": run_kernels, "records": run_records}
 
 _COLUMNS = ("group", "contestant", "unit", "ns_median", "ns_p10", "ns_p90", "ours_is_faster_by")
 
@@ -23,10 +26,10 @@ def markdown(report: Report) -> str:
 def main() -> None:
     """Measure, print, and write the JSON file if one is named."""
     parser = argparse.ArgumentParser(prog="python -m detector.benchmarks")
-    parser.add_argument("bench", choices=["kernels"])
+    parser.add_argument("bench", choices=list(_BENCHES))
     parser.add_argument("--json", type=Path, help="also write rows and ratios to this file")
     wanted = parser.parse_args()
-    report = run_kernels(on_progress=lambda what: print(what, file=sys.stderr))
+    report = _BENCHES[wanted.bench](on_progress=lambda what: print(what, file=sys.stderr))
     print(markdown(report))
     if wanted.json:
         wanted.json.write_text(json.dumps({"ratios": report.ratios, "rows": report.rows}, indent=1))

@@ -6,7 +6,7 @@ that `--help` and `version` answer at once.
 
 import typer
 
-from detector.cli import bench, config, demo, explain, key, replay, version
+from detector.cli import bench, commonness, config, demo, explain, key, replay, run, topics, version
 from detector.cli import eval as evaluation
 from detector.cli.exit import run_program
 
@@ -22,10 +22,13 @@ app = typer.Typer(
 
 app.command("demo")(demo.demo)
 app.command("replay")(replay.replay)
+app.add_typer(run.app, name="run")
 app.command("eval")(evaluation.evaluate)
 app.command("explain")(explain.explain)
 app.add_typer(key.app, name="key")
 app.add_typer(config.app, name="config")
+app.add_typer(topics.app, name="topics")
+app.add_typer(commonness.app, name="commonness")
 app.command("bench")(bench.bench)
 app.command("version")(version.version)
 

@@ -93,8 +93,13 @@ class Report(Protocol):
         ...
 
 
-def show_report(report: Report, form: Format, *, saved_as: str | None = None) -> None:
-    """Write the findings and the summary; with `saved_as`, a file of findings as well."""
+def show_report(
+    report: Report, form: Format, *, saved_as: str | None = None, told: bool = False
+) -> None:
+    """Write the findings and the summary; with `saved_as`, a file of findings as well.
+
+    Findings that were `told` as they were made are not written again.
+    """
     unsaved: OSError | None = None
     if saved_as:
         try:
@@ -106,7 +111,7 @@ def show_report(report: Report, form: Format, *, saved_as: str | None = None) ->
         if shown:
             show_findings(shown)
     elif form is Format.JSONL:
-        write("".join(_json_lines(report.findings)))
+        write("" if told else "".join(_json_lines(report.findings)))
     else:
         write_document(_document(report), form)
     for line in _summary(report):
@@ -186,10 +191,15 @@ def _replace(target: Path, lines: Iterable[str]) -> None:
         raise
 
 
-def _json_lines(findings: Sequence["Finding"]) -> list[str]:
+def finding_line(finding: "Finding") -> str:
+    """Return a finding as one line of JSON in ASCII, with its line end."""
     import msgspec
 
-    return [json.dumps(msgspec.to_builtins(finding)) + "\n" for finding in findings]
+    return json.dumps(msgspec.to_builtins(finding)) + "\n"
+
+
+def _json_lines(findings: Sequence["Finding"]) -> list[str]:
+    return list(map(finding_line, findings))
 
 
 def _document(report: Report) -> dict[str, Any]:

@@ -1,15 +1,19 @@
 """The root of all settings: one section for each concern."""
 
-import re
-
 from pydantic import Field, field_validator
 
 from detector.settings import DetectionSettings, Section
+from exporters.settings import MetricsSettings
 from ingest.chat_template import ChatTemplateSettings
+from ingest.dead_letter_limit import DeadLetterSettings
+from ingest.kafka_settings import KafkaSettings
+from ingest.key_file import looks_like_a_secret
+from ingest.key_rotation import SealingSettings
+from ingest.packing_settings import PackingSettings
+from ingest.sidecar_settings import SidecarSettings
 from ingest.sources.field_map import FieldMap
+from ingest.stream_settings import StreamSettings
 from ingest.tenancy import TenancySettings
-
-_SECRET = re.compile(r"\s*[0-9a-fA-F]{64}\s*")
 
 
 class SourceSettings(Section):
@@ -29,11 +33,18 @@ class Settings(Section):
     tenancy: TenancySettings = TenancySettings()
     template: ChatTemplateSettings = ChatTemplateSettings()
     sources: SourceSettings = SourceSettings()
+    kafka: KafkaSettings = KafkaSettings()
+    sealing: SealingSettings = SealingSettings()
+    packing: PackingSettings = PackingSettings()
+    sidecar: SidecarSettings = SidecarSettings()
+    dead_letters: DeadLetterSettings = DeadLetterSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    stream: StreamSettings = StreamSettings()
 
     @field_validator("key_file")
     @classmethod
     def _is_a_path(cls, value: str | None) -> str | None:
         """Refuse the secret itself, before a message or a table shows it as a path."""
-        if value is not None and _SECRET.fullmatch(value):
+        if value is not None and looks_like_a_secret(value):
             raise ValueError("must be the path of the key file, not the secret")
         return value

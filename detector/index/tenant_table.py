@@ -97,8 +97,9 @@ class TenantTable:
         forgotten, so that one wrong clock does not empty the memory.
         """
         room = self.room_for(len(keys), now_ms)
-        rare = np.zeros(len(keys), np.bool_)
-        tenants.learn(*room, keys, use, rare, mark_of(party, seen_ms), *nothing_follows())
+        rare, first = np.zeros((2, len(keys)), np.bool_)
+        mark = mark_of(party, seen_ms)
+        tenants.learn(*room, keys, use, rare, first, mark, keys, *nothing_follows())
 
     def room_for(self, keys: int, now_ms: int) -> tuple[Marks, int, Marks, NDArray[np.int64]]:
         """Make room for that many keys; return the newer generation as the kernels take it."""
@@ -106,6 +107,11 @@ class TenantTable:
         new = self._new
         new.make_room(keys)
         return new.slots, new.homes, new.shared, new.counts
+
+    def reach_back(self, since_ms: int) -> None:
+        """Note that others have told what was shown since an instant."""
+        if self.since_ms is not None:
+            self.since_ms = min(self.since_ms, since_ms)
 
     def unlearn(self, keys: Keys, *, party: int, since_ms: int) -> None:
         """Take back that `party` has shown these keys: they turned out to be somebody else's.

@@ -24,14 +24,18 @@ class Sequencer:
     lies at or before it. Ties go prompt first, then by tenant, request and part, so the order
     never depends on the order of arrival. `late` counts records that came after their place had
     passed: they are released at once and still matched against what is there.
+
+    `by_end` is for live input, where a record comes when it ends: then ends tell how far time has
+    come, and nothing waits for a later request to start.
     """
 
-    def __init__(self, *, hold_ms: int) -> None:
+    def __init__(self, *, hold_ms: int, by_end: bool = False) -> None:
         self._hold_ms = hold_ms
+        self._by_end = by_end
         self._heap: list[_Entry] = []
         self._suspects: list[Sequence] = []
         self.newest_ms: int | None = None
-        """Newest start of the records believed so far, None before the first."""
+        """Newest start, or end, of the records believed so far, None before the first."""
         self._released_ms: int | None = None
         self._counter = 0
         self._held_tokens = 0
@@ -54,8 +58,17 @@ class Sequencer:
         else:
             self._suspects_were_wrong()
             self._accept(sequence)
-            self.newest_ms = max(self.newest_ms, start)
+            self.newest_ms = max(self.newest_ms, sequence.ended_at_ms if self._by_end else start)
         yield from self._due()
+
+    def catch_up(self) -> Iterator[Sequence]:
+        """Yield everything still held, in order, and go on: what came last had nobody to doubt it.
+
+        Time does not go back by this, and moves on as far as what was held says.
+        """
+        if self.newest_ms is not None and self._suspects:
+            self.newest_ms = max(self.newest_ms, *(one.started_at_ms for one in self._suspects))
+        yield from self.drain()
 
     def drain(self) -> Iterator[Sequence]:
         """Yield everything still held, in order: the input has ended."""

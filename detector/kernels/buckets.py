@@ -1,8 +1,9 @@
 """Hash tables of 64-byte buckets: what the tables of postings and of tenants share (numba).
 
 A table is one int64 array; a bucket is one cache line of four rows of two words, key word and value
-word. A row is empty when its value word is 0. A key's home bucket is its high 32 bits scaled to the
-number of homes, so a table grows by any factor, and growth and sweep walk both tables in order.
+word. A row is empty when its value word is 0. A key's home bucket is its high 32 bits, stirred and
+scaled to the number of homes, so a table grows by any factor, and growth and sweep walk both tables
+in order. Unstirred, the smallest keys, which winnowing picks, would fill one part of the table.
 A key lies in its home bucket or, where that is full, in the next one that is not; the buckets
 behind the last home are padding instead of a wraparound.
 
@@ -25,11 +26,17 @@ PADDING = 1_024
 
 _HALF = np.uint64(32)
 
+_STIR = np.uint64(0x9E3779B1)
+"""Odd, so it loses nothing; 2^32 divided by the golden ratio spreads any dense range evenly."""
+
+_LOW = np.uint64(0xFFFFFFFF)
+
 
 @njit(nogil=True, cache=True, inline="always")
 def home(key, homes):
     """Return the index of the first word of the key's home bucket."""
-    return (((np.uint64(key) >> _HALF) * np.uint64(homes)) >> _HALF) * STEP
+    stirred = ((np.uint64(key) >> _HALF) * _STIR) & _LOW
+    return ((stirred * np.uint64(homes)) >> _HALF) * STEP
 
 
 def new_table(homes: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

@@ -4,39 +4,46 @@ import numpy as np
 
 from detector.kernels.cache import njit
 from detector.kernels.shingle import shingles
+from detector.kernels.siphash import tags
 from detector.kernels.tenants import contains, learn
 
 
 @njit(nogil=True, cache=True)
 def take(
-    tokens, min_distinct, maybe, tainted, tainted_homes, old_tainted, old_tainted_homes,
+    tokens, min_distinct, state, maybe, tainted, tainted_homes, old_tainted, old_tainted_homes,
     slots, homes, shared, counts, mark, postings, places, salt,
 ):  # fmt: skip
-    """Shingle a sequence and learn it; return (keys, masked, rare) as `learn_shown` does."""
+    """Shingle a sequence and learn it; return (keys, masked) and what `learn_shown` returns."""
     keys, masked = shingles(tokens, min_distinct)
-    rare = learn_shown(
-        keys, masked, maybe, tainted, tainted_homes, old_tainted, old_tainted_homes,
+    tagged, rare, first = learn_shown(
+        keys, masked, state, maybe, tainted, tainted_homes, old_tainted, old_tainted_homes,
         slots, homes, shared, counts, mark, postings, places, salt,
     )  # fmt: skip
-    return keys, masked, rare
+    return keys, masked, tagged, rare, first
 
 
 @njit(nogil=True, cache=True)
 def learn_shown(
-    keys, masked, maybe, tainted, tainted_homes, old_tainted, old_tainted_homes,
+    keys, masked, state, maybe, tainted, tainted_homes, old_tainted, old_tainted_homes,
     slots, homes, shared, counts, mark, postings, places, salt,
 ):  # fmt: skip
-    """Return `rare`, True where a shingle is neither masked nor common for everybody.
+    """Return (tagged, rare, first); what is neither masked nor tainted is learned under `mark`.
 
-    What is neither masked nor tainted is learned under `mark`.
+    `tagged` are the keys by which the memory knows the shingles: their tags under `state`, or the
+    keys themselves if it is empty. `rare` is True where a shingle is neither masked nor common for
+    everybody, `first` where the memory did not know that the mark's party has shown it.
     """
+    tagged = tags(state, keys) if len(state) else keys
     rare = ~masked
     use = rare.copy()
-    found = contains(maybe, tainted, tainted_homes, old_tainted, old_tainted_homes, keys)
+    first = np.zeros(len(keys), np.bool_)
+    found = contains(maybe, tainted, tainted_homes, old_tainted, old_tainted_homes, tagged)
     for i in range(len(keys)):
         use[i] &= not found[i]
-    learn(slots, homes, shared, counts, keys, use, rare, mark, postings, places, salt)
-    return rare
+    learn(
+        slots, homes, shared, counts, tagged, use, rare, first, mark, keys, postings, places, salt
+    )
+    return tagged, rare, first
 
 
 def nothing_follows() -> "tuple[np.ndarray[tuple[int], np.dtype[np.int64]], int, np.int64]":

@@ -33,7 +33,7 @@ _TWO = np.uint64(2)
 
 
 @njit(nogil=True, cache=True)
-def _find(table, homes, key):
+def find(table, homes, key):
     """Return (row of the key or of the first empty place for it, whether the key is there)."""
     size = np.uint64(len(table))
     bucket = home(key, homes)
@@ -55,57 +55,93 @@ def _find(table, homes, key):
 
 @njit(nogil=True, cache=True)
 def _add_mark(marks, mark):
-    """Add a party's mark, or move its first time back; a fifth party is not kept."""
+    """Add a party's mark, or move its first time back; True if the party is new and kept.
+
+    A fifth party is not kept.
+    """
     free = -1
     for i in range(MARKS):
         if marks[i] >> TIME_BITS == mark >> TIME_BITS:
             marks[i] = min(marks[i], mark)
-            return
+            return False
         if free < 0 and (marks[i] == 0 or marks[i] >> TIME_BITS == NOBODY + 1):
             free = i
     if free >= 0:
         marks[free] = mark
+    return free >= 0
 
 
 @njit(nogil=True, cache=True)
-def learn(slots, homes, shared, counts, keys, use, rare, mark, postings, places, salt):
+def put_mark(slots, shared, counts, row, known, key, mark):
+    """Enter a mark into the row that `find` returned for its key; True if its party is new there.
+
+    `counts` holds (rows used, shared rows used) and is updated.
+    """
+    if not known:
+        slots[row] = key
+        slots[row + _ONE] = mark
+        counts[0] += 1
+        return True
+    word = slots[row + _ONE]
+    if word < 0:
+        return _add_mark(shared[-1 - word], mark)
+    if word >> TIME_BITS == mark >> TIME_BITS:
+        slots[row + _ONE] = min(word, mark)
+        return False
+    _share(slots, shared, counts, row, word, mark)
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _share(slots, shared, counts, row, word, mark):
+    """Enter a second party's mark beside the first one's, or in the place of nobody's."""
+    if word >> TIME_BITS == NOBODY + 1:
+        slots[row + _ONE] = mark
+    else:
+        shared[counts[1], 0] = word
+        shared[counts[1], 1] = mark
+        counts[1] += 1
+        slots[row + _ONE] = -counts[1]
+
+
+@njit(nogil=True, cache=True)
+def learn(
+    slots, homes, shared, counts, keys, use, rare, first, mark, pool_keys, postings, places, salt
+):
     """Record that the mark's party has shown the used keys, and clear `rare` where all show them.
 
     That is where three parties have shown the key by now: whoever source and receiver are, a third
-    party has shown it, so it is common for all pairs. `counts` holds (rows used, shared rows used)
-    and is updated; both tables must have room for all keys. The table of postings, with `places`
-    homes and keys salted, is asked next for the same keys, so its lines are fetched as well.
+    party has shown it, so it is common for all pairs. `first` is set where the newer generation
+    did not know that the party has. `counts` holds (rows used, shared rows used) and is updated;
+    both tables must have room for all keys. The table of postings, with `places` homes and
+    `pool_keys` salted, is asked next, so its lines are fetched as well.
     """
     for i in range(len(keys)):
         if i + PREFETCH_AHEAD < len(keys):
-            ahead = keys[i + PREFETCH_AHEAD]
-            prefetch(slots, home(ahead, homes))  # type: ignore[call-arg]
+            prefetch(slots, home(keys[i + PREFETCH_AHEAD], homes))  # type: ignore[call-arg]
             if places:
-                prefetch(postings, home(ahead ^ salt, places))
+                prefetch(postings, home(pool_keys[i + PREFETCH_AHEAD] ^ salt, places))
         if not use[i]:
             continue
-        row, known = _find(slots, homes, keys[i])
+        row, known = find(slots, homes, keys[i])
         if not known:
             if row < np.uint64(len(slots)):
                 slots[row] = keys[i]
                 slots[row + _ONE] = mark
                 counts[0] += 1
+                first[i] = True
             continue
         word = slots[row + _ONE]
         if word < 0:
             marks = shared[-1 - word]
-            _add_mark(marks, mark)
+            first[i] = _add_mark(marks, mark)
             if rare[i] and _real(marks) >= COMMON_PARTIES:
                 rare[i] = False
         elif word >> TIME_BITS == mark >> TIME_BITS:
             slots[row + _ONE] = min(word, mark)
-        elif word >> TIME_BITS == NOBODY + 1:
-            slots[row + _ONE] = mark
         else:
-            shared[counts[1], 0] = word
-            shared[counts[1], 1] = mark
-            counts[1] += 1
-            slots[row + _ONE] = -counts[1]
+            first[i] = True
+            _share(slots, shared, counts, row, word, mark)
 
 
 @njit(nogil=True, cache=True)
@@ -121,7 +157,7 @@ def _real(marks):
 def unlearn(slots, homes, shared, keys, party, since_s):
     """Take back what a party has shown since an instant: its marks become NOBODY's."""
     for i in range(len(keys)):
-        row, known = _find(slots, homes, keys[i])
+        row, known = find(slots, homes, keys[i])
         if not known:
             continue
         word = slots[row + _ONE]
@@ -141,14 +177,15 @@ def marks_of(slots, homes, shared, old_slots, old_homes, old_shared, key, marks)
     """Write the marks of one key, those of the older generation last; 0 where there is none."""
     marks[:] = 0
     if homes:
-        _write_marks(slots, homes, shared, key, marks[:MARKS])
+        write_marks(slots, homes, shared, key, marks[:MARKS])
     if old_homes:
-        _write_marks(old_slots, old_homes, old_shared, key, marks[MARKS:])
+        write_marks(old_slots, old_homes, old_shared, key, marks[MARKS:])
 
 
 @njit(nogil=True, cache=True)
-def _write_marks(slots, homes, shared, key, marks):
-    row, known = _find(slots, homes, key)
+def write_marks(slots, homes, shared, key, marks):
+    """Write the marks of one key in one generation; `marks` stays as it is without any."""
+    row, known = find(slots, homes, key)
     if known:
         word = slots[row + _ONE]
         if word > 0:
@@ -187,9 +224,9 @@ def contains(maybe, slots, homes, old_slots, old_homes, keys):
     for i in range(len(keys)):
         if not maybe[filter_bit(keys[i])]:
             continue
-        found[i] = _find(slots, homes, keys[i])[1]
+        found[i] = find(slots, homes, keys[i])[1]
         if old_homes and not found[i]:
-            found[i] = _find(old_slots, old_homes, keys[i])[1]
+            found[i] = find(old_slots, old_homes, keys[i])[1]
     return found
 
 
@@ -198,7 +235,7 @@ def rehash(old, slots, homes):
     """Copy every row of `old` into the empty and larger table `slots`."""
     for row in range(np.uint64(0), np.uint64(len(old)), _TWO):
         if old[row + _ONE] != 0:
-            target = _find(slots, homes, old[row])[0]
+            target = find(slots, homes, old[row])[0]
             if target < np.uint64(len(slots)):
                 slots[target] = old[row]
                 slots[target + _ONE] = old[row + _ONE]

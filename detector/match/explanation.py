@@ -42,7 +42,7 @@ class ExplanationFilter:
         postings alone, which a sampled or capped index holds only in part.
         """
         codes = explain_hits(
-            hits.sink_at, hits.source, sink.keys, sink.pool_keys,
+            hits.sink_at, hits.source, sink.tagged, sink.pool_keys,
             sink.party, sink.sequence.started_at_ms, self._store.owners, self._store.starts,
             *self._index.table, *self._seen.tables,
         )  # fmt: skip

@@ -60,6 +60,10 @@ class Judge:
         """Matched shingles explained so far, by reason."""
         return _by_reason(self._explained)
 
+    def forget_counts(self) -> None:
+        """Count from 0 again what is explained."""
+        self._explained[:] = 0
+
     def count_common(self, shingles: int) -> None:
         """Count shingles that never came here because everybody shows them."""
         self._explained[CODES[Reason.COMMON]] += shingles
@@ -142,8 +146,8 @@ class Judge:
                 length=int(equal.sum()),
                 unexplained=int(longest),
             ),
-            sink.keys[sink_at[is_open]],
-            sink.keys[sink_at],
+            sink.tagged[sink_at[is_open]],
+            sink.tagged[sink_at],
             equal,
             (begin + int(first), begin + int(last)),
             np.bincount(codes, minlength=len(self._explained)),

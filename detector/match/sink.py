@@ -14,13 +14,17 @@ from detector.sketch.shingle import Keys, Mask, shingle_keys
 
 @dataclass(kw_only=True)
 class Sink:
-    """A response under judgement: its position in the store, its party, its shingles."""
+    """A response under judgement: its position in the store, its party, its shingles.
+
+    `tagged` are the keys by which the memory knows the shingles, in the order of `keys`.
+    """
 
     at: int
     party: int
     sequence: Sequence
     store: SequenceStore
     keys: Keys
+    tagged: Keys
     masked: Mask
     pool_keys: Keys = field(repr=False)
 

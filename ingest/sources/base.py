@@ -5,7 +5,7 @@ prints, logs or stores them: the repr shows lengths only.
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -32,7 +32,8 @@ class RawRequest:
     missing or incomplete. Times are milliseconds since the epoch (or of the file's own event
     time); `ended_at_ms` is None when the log never said. `identity` holds what tenant rules may
     look at, by lower-case name: "header:x-tenant-id", "user", "cache_salt", "session_id",
-    "extra_key", "api_key_hash", "tenant", or any mapped field.
+    "extra_key", "api_key_hash", "tenant", or any mapped field. `first_line` and `last_line` are the
+    numbers of the first and the last line that tell of it; a body line that came ahead counts.
     """
 
     request_id: str
@@ -54,6 +55,8 @@ class RawRequest:
     reported_prompt_tokens: int | None = None
     gateway_cache_hit: bool = False
     identity: dict[str, str] = field(default_factory=dict)
+    first_line: int = 0
+    last_line: int = 0
 
     def __repr__(self) -> str:
         """Lengths only: raw ids must not reach a log or a traceback."""
@@ -89,8 +92,26 @@ class CoverageSink(Protocol):
 
 
 class Source(Protocol):
-    """A reader over one file or stream: iterate it once, then read its coverage."""
+    """A reader over one file or stream: iterate it once, then read its coverage.
+
+    Or hand it line after line yourself, as somebody does who follows a file that grows.
+    """
 
     def __iter__(self) -> Iterator[RawRequest]:
         """Yield requests roughly in the order they ended; never raises for a bad record."""
+        ...
+
+    def take(self, number: int, raw: bytes) -> Iterable[RawRequest]:
+        """Read one line; yield the requests that it ends. Numbers go up, by any steps."""
+        ...
+
+    def end(self) -> Iterator[RawRequest]:
+        """Yield what is still unfinished: no line comes any more."""
+        ...
+
+    def oldest_line(self) -> int | None:
+        """Return the number of the first line that is still needed, None when none is.
+
+        Whoever reads again from there on, and passes over requests that it has had, misses none.
+        """
         ...

@@ -64,6 +64,11 @@ def detect_format(first_lines: Iterable[bytes], *, where: str = "-") -> LogForma
     return chosen
 
 
+def is_engine_line(line: bytes) -> bool:
+    """Tell whether a line begins as those of vLLM or SGLang do, time and all."""
+    return _format_of(line[:_LOOK_BYTES]) in (LogFormat.VLLM, LogFormat.SGLANG)
+
+
 def _format_of(line: bytes) -> LogFormat | None:
     if _SGLANG.search(line):
         return LogFormat.SGLANG

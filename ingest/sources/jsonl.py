@@ -73,15 +73,28 @@ class JsonlLog:
 
     def __iter__(self) -> Iterator[RawRequest]:
         for number, content in self._lines:
-            if not content or content.isspace():
-                continue
-            try:
-                request = self._request(self._decode(content))
-            except RecordError as error:
-                self._coverage.broken(error.reason, number)
-                continue
-            self._coverage.read(request)
-            yield request
+            yield from self.take(number, content)
+
+    def take(self, number: int, raw: bytes) -> Iterable[RawRequest]:
+        """Read one line; return its request."""
+        if not raw or raw.isspace():
+            return ()
+        try:
+            request = self._request(self._decode(raw))
+        except RecordError as error:
+            self._coverage.broken(error.reason, number)
+            return ()
+        request.first_line = request.last_line = number
+        self._coverage.read(request)
+        return (request,)
+
+    def end(self) -> Iterator[RawRequest]:
+        """Yield nothing: a line is a whole request."""
+        return iter(())
+
+    def oldest_line(self) -> int | None:
+        """Return None: a line is a whole request."""
+        return None
 
     def _decode(self, content: bytes) -> _Line:
         try:

@@ -3,6 +3,7 @@
 Compression is recognised by its magic bytes, whatever the file is called.
 """
 
+import io
 import os
 import stat
 import sys
@@ -72,9 +73,8 @@ class Lines:
         self.close()
 
     def close(self) -> None:
-        """Close the stream, unless it is standard input, which is not ours."""
-        if self._stream is not sys.stdin.buffer:
-            self._stream.close()
+        """Close the stream; standard input itself, which is not ours, stays open."""
+        self._stream.close()
 
     def head(self, count: int) -> list[bytes]:
         """Return up to `count` first lines without using them up: iteration starts at line 1 still.
@@ -142,7 +142,9 @@ def open_lines(
     if str(path) == "-":
         if sys.stdin is None:
             raise InputError("standard input is closed", where="-")
-        return Lines(sys.stdin.buffer, coverage=coverage, max_line_bytes=max_line_bytes)
+        # a reader of our own: one thread may wait in it while the program ends without it
+        stdin = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
+        return Lines(stdin, coverage=coverage, max_line_bytes=max_line_bytes)
     try:
         stream = Path(path).open("rb")  # noqa: SIM115 - Lines closes it
     except (OSError, ValueError) as error:

@@ -15,9 +15,13 @@ MAX_UNFINISHED_IDS = 8_000_000
 
 
 class Timed(Protocol):
-    """Anything that knows since when, in milliseconds of log time, it has been in its table."""
+    """Anything that knows since when, in milliseconds of log time, it has been in its table.
+
+    `first_line` is the number of the first line that tells of it.
+    """
 
     since_ms: int
+    first_line: int
 
     @property
     def held_ids(self) -> int:
@@ -69,6 +73,10 @@ class PendingTable(Generic[EntryT]):
         if entry is not None:
             self._ids = max(0, self._ids - entry.held_ids)
         return entry
+
+    def oldest_line(self) -> int | None:
+        """Return the lowest `first_line`, None when the table is empty."""
+        return min((entry.first_line for entry in self._entries.values()), default=None)
 
     def overdue(self, now_ms: int) -> Iterator[EntryT]:
         """Remove and yield what is too old at log time `now_ms` or too much, oldest first."""

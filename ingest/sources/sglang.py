@@ -4,7 +4,6 @@ Times: the engine's own epoch stamps where the log has them (--enable-metrics). 
 local without a zone and are taken as UTC; once a stamp shows the zone, line times are corrected.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,13 @@ from typing import Any
 from detector.errors import RecordError
 from ingest.coverage import Coverage
 from ingest.sources.base import Loss, RawRequest
-from ingest.sources.pending import MAX_UNFINISHED, MAX_UNFINISHED_MS, PendingTable
+from ingest.sources.bodies import Bodies
+from ingest.sources.pending import (
+    MAX_UNFINISHED,
+    MAX_UNFINISHED_IDS,
+    MAX_UNFINISHED_MS,
+    PendingTable,
+)
 from ingest.sources.sglang_items import (
     HEALTH_CHECK,
     Item,
@@ -23,7 +28,9 @@ from ingest.sources.sglang_items import (
 )
 from ingest.sources.sglang_lines import AnswerFields, Record, read_record
 
-MAX_BODIES = 10_000
+BODY_LIFE_MS = 60_000
+"""A body is logged just before its request; after this much log time none is waited for."""
+
 ZONE_STEP_MS = 15 * 60 * 1000
 """All time zones are whole quarters of an hour from UTC."""
 
@@ -37,6 +44,8 @@ class _Waiting:
 
     item: Item
     since_ms: int
+    first_line: int
+    last_line: int
     model: str | None = None
 
     @property
@@ -69,31 +78,48 @@ class SglangLog:
         year: int | None = None,  # noqa: ARG002 - one signature for all engine logs
         max_unfinished: int = MAX_UNFINISHED,
         max_unfinished_ms: int = MAX_UNFINISHED_MS,
+        max_unfinished_ids: int = MAX_UNFINISHED_IDS,
     ) -> None:
         self._lines = lines
         self._engine = engine
         self._coverage = coverage
         coverage.kind = coverage.kind or "sglang"
         self._waiting: PendingTable[_Waiting] = PendingTable(
-            max_count=max_unfinished, max_ms=max_unfinished_ms
+            max_count=max_unfinished, max_ms=max_unfinished_ms, max_ids=max_unfinished_ids
         )
-        self._bodies: OrderedDict[str, _OpenAIBody] = OrderedDict()
+        self._bodies: Bodies[_OpenAIBody] = Bodies(BODY_LIFE_MS)
+        self._line = 0
         self._zone_ms = 0
 
     def __iter__(self) -> Iterator[RawRequest]:
         """Yield requests; see the class for the order."""
         for number, raw in self._lines:
-            self._coverage.lines += 1
-            try:
-                record = read_record(raw)
-                if record is not None:
-                    yield from self._record(record)
-            except RecordError as error:
-                self._coverage.broken(error.reason, number)
+            yield from self.take(number, raw)
+        yield from self.end()
+
+    def take(self, number: int, raw: bytes) -> Iterable[RawRequest]:
+        """Read one line; yield the requests that it ends or pushes out."""
+        self._coverage.lines += 1
+        self._line = number
+        try:
+            record = read_record(raw)
+            if record is not None:
+                yield from self._record(record)
+        except RecordError as error:
+            self._coverage.broken(error.reason, number)
+
+    def end(self) -> Iterator[RawRequest]:
+        """Yield what never finished."""
         for waiting in self._waiting.drain():
             yield self._never_finished(waiting)
 
+    def oldest_line(self) -> int | None:
+        """Return the first line of the oldest request or body that waits for its end."""
+        lines = (self._waiting.oldest_line(), self._bodies.oldest_line())
+        return min((line for line in lines if line is not None), default=None)
+
     def _record(self, record: Record) -> Iterator[RawRequest]:
+        self._bodies.pass_time(record.start_ms)
         for waiting in self._waiting.overdue(record.start_ms):
             yield self._never_finished(waiting)
         if record.event == "openai":
@@ -119,16 +145,19 @@ class SglangLog:
         namesake = self._waiting.pop(item.rid)
         if namesake is not None:
             yield self._never_finished(namesake)
-        waiting = _Waiting(item, record.start_ms)
-        self._add_body(waiting)
+        waiting = self._begun(item, record.start_ms)
         self._waiting.put(item.rid, waiting)
+
+    def _begun(self, item: Item, now_ms: int) -> _Waiting:
+        waiting = _Waiting(item, now_ms, self._line, self._line)
+        self._add_body(waiting)
+        return waiting
 
     def _finished(self, item: Item, record: Record) -> RawRequest:
         meta = meta_of(record.answer)
         waiting = self._waiting.pop(item.rid)
         if waiting is None:
-            waiting = _Waiting(item, record.start_ms)
-            self._add_body(waiting)
+            waiting = self._begun(item, record.start_ms)
         elif item.ids is None and waiting.item.ids is not None:
             item.ids, item.loss = waiting.item.ids, waiting.item.loss
         identity = {**waiting.item.identity, **item.identity}
@@ -137,7 +166,8 @@ class SglangLog:
         ended_ms = _stamp_ms(meta.get("request_finished_ts"))
         self._learn_zone(record.end_ms, ended_ms)
         began_ms = _stamp_ms(meta.get("request_received_ts"))
-        raw = self._raw(item, identity, waiting.model)
+        waiting.last_line = self._line
+        raw = self._raw(waiting, item, identity)
         raw.started_at_ms = waiting.since_ms - self._zone_ms if began_ms is None else began_ms
         raw.ended_at_ms = record.end_ms - self._zone_ms if ended_ms is None else ended_ms
         raw.response_ids, raw.response_loss = ids, loss
@@ -147,24 +177,26 @@ class SglangLog:
         return raw
 
     def _never_finished(self, waiting: _Waiting) -> RawRequest:
-        raw = self._raw(waiting.item, waiting.item.identity, waiting.model)
+        raw = self._raw(waiting, waiting.item, waiting.item.identity)
         raw.started_at_ms = waiting.since_ms - self._zone_ms
         raw.response_loss = Loss.NEVER_FINISHED
         self._coverage.read(raw)
         return raw
 
-    def _raw(self, item: Item, identity: dict[str, str], model: str | None) -> RawRequest:
+    def _raw(self, waiting: _Waiting, item: Item, identity: dict[str, str]) -> RawRequest:
         return RawRequest(
             request_id=item.rid,
             started_at_ms=0,
             prompt_ids=item.ids,
             prompt_loss=item.loss,
             engine=self._engine,
-            model=model,
+            model=waiting.model,
             parent_id=item.parent,
             session=identity.get("session_id"),
             end_user=identity.get("user"),
             identity=identity,
+            first_line=waiting.first_line,
+            last_line=waiting.last_line,
         )
 
     def _remember(self, record: Record) -> None:
@@ -176,10 +208,7 @@ class SglangLog:
         rids = fields.rid if isinstance(fields.rid, list) else [fields.rid]
         keys = [f"rid {rid}" for rid in rids if isinstance(rid, str)]
         for key in keys or _header_key(record.headers):
-            self._bodies.pop(key, None)
-            self._bodies[key] = body
-        while len(self._bodies) > MAX_BODIES:
-            self._bodies.popitem(last=False)
+            self._bodies.put(key, body, line=self._line, now_ms=record.start_ms)
 
     def _add_body(self, waiting: _Waiting) -> None:
         identity = waiting.item.identity
@@ -187,11 +216,12 @@ class SglangLog:
         if (request_header := identity.get("header:x-request-id")) is not None:
             keys.append(f"header {request_header}")
         for key in keys:
-            body = self._bodies.get(key)
-            if body is not None:
-                waiting.model = body.model
-                if body.user is not None:
-                    identity.setdefault("user", body.user)
+            noted = self._bodies.claim(key)
+            if noted is not None:
+                waiting.first_line = min(waiting.first_line, noted.line)
+                waiting.model = noted.body.model
+                if noted.body.user is not None:
+                    identity.setdefault("user", noted.body.user)
                 return
 
     def _learn_zone(self, line_ms: int, stamp_ms: int | None) -> None:

@@ -41,10 +41,19 @@ def unpack(blocks: Iterable[bytes], *, name: str) -> Iterator[bytes]:
     while len(start) < _MAGIC_BYTES and (block := next(source, b"")):
         start += block
     whole = chain([start], source)
-    skippable = start[1:_MAGIC_BYTES] == _ZSTD_SKIP_MAGIC and start[0] >> 4 == _ZSTD_SKIP_HIGH
-    if start.startswith(_ZSTD_MAGIC) or skippable:
+    if _is_zstd(start):
         return _zstd(whole, name)
     return _gzip(whole) if start.startswith(_GZIP_MAGIC) else whole
+
+
+def is_packed(start: bytes) -> bool:
+    """Tell from its first 4 bytes whether a stream is compressed."""
+    return _is_zstd(start) or start.startswith(_GZIP_MAGIC)
+
+
+def _is_zstd(start: bytes) -> bool:
+    skippable = start[1:_MAGIC_BYTES] == _ZSTD_SKIP_MAGIC and start[0] >> 4 == _ZSTD_SKIP_HIGH
+    return start.startswith(_ZSTD_MAGIC) or skippable
 
 
 def _zstd(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:

@@ -11,7 +11,13 @@ from collections.abc import Iterable, Iterator
 from detector.errors import RecordError
 from ingest.coverage import Coverage
 from ingest.sources.base import RawRequest
-from ingest.sources.pending import MAX_UNFINISHED, MAX_UNFINISHED_MS, PendingTable
+from ingest.sources.bodies import Bodies
+from ingest.sources.pending import (
+    MAX_UNFINISHED,
+    MAX_UNFINISHED_IDS,
+    MAX_UNFINISHED_MS,
+    PendingTable,
+)
 from ingest.sources.vllm_families import Families
 from ingest.sources.vllm_lines import LineReader, LogLine
 from ingest.sources.vllm_messages import (
@@ -34,7 +40,6 @@ BODY_LIFE_MS = 60_000
 LONGEST_RESPONSE_MS = 600_000
 """A namesake that began earlier than this is not running any more."""
 
-MAX_BODIES = 10_000
 MAX_CONTINUED = 64
 MAX_BODY_CHARS = 16 * 1024 * 1024
 
@@ -66,6 +71,7 @@ class VllmLog:
         year: int | None = None,
         max_unfinished: int = MAX_UNFINISHED,
         max_unfinished_ms: int = MAX_UNFINISHED_MS,
+        max_unfinished_ids: int = MAX_UNFINISHED_IDS,
     ) -> None:
         self._lines = lines
         self._engine = engine
@@ -73,28 +79,43 @@ class VllmLog:
         coverage.kind = coverage.kind or "vllm"
         self._reader = LineReader(year)
         self._open: PendingTable[OpenRequest] = PendingTable(
-            max_count=max_unfinished, max_ms=max_unfinished_ms
+            max_count=max_unfinished, max_ms=max_unfinished_ms, max_ids=max_unfinished_ids
         )
         self._closing: PendingTable[OpenRequest] = PendingTable(max_ms=ABORT_LINGER_MS)
         self._families = Families()
-        self._bodies: OrderedDict[str, tuple[int, Body]] = OrderedDict()
-        self._continued: OrderedDict[bytes, list[str]] = OrderedDict()
+        self._bodies: Bodies[Body] = Bodies(BODY_LIFE_MS)
+        self._continued: OrderedDict[bytes, tuple[int, list[str]]] = OrderedDict()
         self._habits = LogHabits()
         self._caps = CutDetector()
 
     def __iter__(self) -> Iterator[RawRequest]:
         """Yield requests; see the class for the order."""
         for number, raw in self._lines:
-            self._coverage.lines += 1
-            if not self._wanted(raw):
-                continue
-            try:
-                yield from self._line(raw)
-            except RecordError as error:
-                self._coverage.broken(error.reason, number)
+            yield from self.take(number, raw)
+        yield from self.end()
+
+    def take(self, number: int, raw: bytes) -> Iterable[RawRequest]:
+        """Read one line; return the requests that it ends or pushes out."""
+        self._coverage.lines += 1
+        return self._read(number, raw) if self._wanted(raw) else ()
+
+    def end(self) -> Iterator[RawRequest]:
+        """Yield what never ended."""
         for table in (self._closing, self._open):
             for request in table.drain():
                 yield from self._finish(request)
+
+    def oldest_line(self) -> int | None:
+        """Return the first line of the oldest request, body or broken message that waits."""
+        lines = [table.oldest_line() for table in (self._closing, self._open, self._bodies)]
+        lines += [first for first, _ in self._continued.values()]
+        return min((line for line in lines if line is not None), default=None)
+
+    def _read(self, number: int, raw: bytes) -> Iterator[RawRequest]:
+        try:
+            yield from self._line(number, raw)
+        except RecordError as error:
+            self._coverage.broken(error.reason, number)
 
     def _wanted(self, raw: bytes) -> bool:
         return (
@@ -106,10 +127,11 @@ class VllmLog:
             or bool(self._continued)
         )
 
-    def _line(self, raw: bytes) -> Iterator[RawRequest]:
+    def _line(self, number: int, raw: bytes) -> Iterator[RawRequest]:
         line = self._reader.read(raw)
         if line is None:
             return
+        line.first_line = line.last_line = number
         message = self._joined(line)
         if message is None:
             return
@@ -117,6 +139,7 @@ class VllmLog:
         if event is None:
             self._note_version(message)
             return
+        self._bodies.pass_time(line.start_ms)
         yield from self._overdue(line.start_ms)
         yield from self._event(event, line)
 
@@ -126,15 +149,15 @@ class VllmLog:
         A line that repeats the exact prefix of an unfinished message belongs to that message, so
         user text with newlines cannot pass for a record of its own.
         """
-        parts = self._continued.pop(line.head, None)
-        if parts is None and not line.continues:
+        known = self._continued.pop(line.head, None)
+        if known is None and not line.continues:
             return line.message
-        parts = parts if parts is not None else []
+        line.first_line, parts = known if known is not None else (line.first_line, [])
         if sum(map(len, parts)) < MAX_BODY_CHARS:
             parts.append(line.message)
         if not line.continues:
             return "\n".join(parts)
-        self._continued[line.head] = parts
+        self._continued[line.head] = (line.first_line, parts)
         if len(self._continued) > MAX_CONTINUED:
             self._continued.popitem(last=False)
         return None
@@ -162,9 +185,9 @@ class VllmLog:
             case Output():
                 yield from self._output(event, line)
             case Body():
-                self._remember(event, line.start_ms)
+                self._remember(event, line)
             case Aborted():
-                self._aborted(event, line.end_ms)
+                self._aborted(event, line)
 
     def _received(self, event: Received, line: LogLine) -> Iterator[RawRequest]:
         request, before = self._opened(event.request_id, line, event)
@@ -186,6 +209,7 @@ class VllmLog:
         if known is not None and not known.has_output():
             taken = known.prompt if isinstance(event, PromptSeen) else known.received
             if taken is None:
+                known.last_line = line.last_line
                 return known, []
         before: list[RawRequest] = []
         mixed = False
@@ -194,14 +218,20 @@ class VllmLog:
                 recent = line.start_ms - namesake.opened_ms <= LONGEST_RESPONSE_MS
                 mixed = mixed or (recent and not namesake.aborted)
                 before += self._finish(namesake)
-        request = self._begin(request_id, line.start_ms)
+        request = self._begin(request_id, line)
         request.mixed = mixed
         request.parent_id = self._families.add(request_id)
         return request, before
 
-    def _begin(self, request_id: str, now_ms: int) -> OpenRequest:
-        request = OpenRequest(request_id=request_id, opened_ms=now_ms, since_ms=now_ms)
-        request.body = self._body_of(request_id, now_ms)
+    def _begin(self, request_id: str, line: LogLine) -> OpenRequest:
+        request = OpenRequest(
+            request_id=request_id,
+            opened_ms=line.start_ms,
+            since_ms=line.start_ms,
+            first_line=line.first_line,
+            last_line=line.last_line,
+        )
+        self._add_body(request, line.start_ms)
         self._open.put(request_id, request)
         return request
 
@@ -212,10 +242,11 @@ class VllmLog:
             self._coverage.ignored("no_request_line")
             return
         if request is None:
-            request = self._begin(event.request_id, line.start_ms)
+            request = self._begin(event.request_id, line)
         if event.request_id != request.request_id and event.mode != "whole":
             request.mixed = request.mixed or self._families.size(event.request_id) > 1
         request.add(event, line.end_ms, self._caps)
+        request.last_line = line.last_line
         self._open.grew(len(event.ids or ()))
         if request.ended:
             self._forget(request)
@@ -227,34 +258,32 @@ class VllmLog:
             found = self._open.get(child) or self._closing.get(child)
         return found
 
-    def _aborted(self, event: Aborted, ended_ms: int) -> None:
+    def _aborted(self, event: Aborted, line: LogLine) -> None:
         for name in event.request_ids:
             request = self._find(name) or self._find(_SUFFIX.sub("", name))
             if request is None:
                 continue
             request.aborted = True
-            request.last_ms = ended_ms
+            request.last_ms, request.last_line = line.end_ms, line.last_line
             if self._open.pop(request.request_id) is not None:
-                request.since_ms = ended_ms
+                request.since_ms = line.end_ms
                 self._closing.put(request.request_id, request)
 
-    def _remember(self, body: Body, now_ms: int) -> None:
+    def _remember(self, body: Body, line: LogLine) -> None:
         if body.cut_at is not None:
             self._caps.body_cut(body.cut_at)
             return
-        self._bodies.pop(body.request_id, None)
-        self._bodies[body.request_id] = (now_ms, body)
-        if len(self._bodies) > MAX_BODIES:
-            self._bodies.popitem(last=False)
+        self._bodies.put(body.request_id, body, line=line.first_line, now_ms=line.start_ms)
 
-    def _body_of(self, request_id: str, now_ms: int) -> Body | None:
+    def _add_body(self, request: OpenRequest, now_ms: int) -> None:
         """Find the body line of a request: its id is the engine id without prefix and index."""
-        bare = request_id.partition("-")[2]
-        for name in (bare, bare.rpartition("-")[0], request_id):
-            logged_ms, body = self._bodies.get(name, (0, None))
-            if body is not None and 0 <= now_ms - logged_ms <= BODY_LIFE_MS:
-                return body
-        return None
+        bare = request.request_id.partition("-")[2]
+        for name in (bare, bare.rpartition("-")[0], request.request_id):
+            noted = self._bodies.claim(name)
+            if noted is not None and 0 <= now_ms - noted.logged_ms <= BODY_LIFE_MS:
+                request.body = noted.body
+                request.first_line = min(request.first_line, noted.line)
+                return
 
     def _forget(self, request: OpenRequest) -> None:
         self._open.pop(request.request_id)

@@ -28,7 +28,8 @@ class LogLine:
     """One line. `[start_ms, end_ms]` is when it was written: one second wide in text logs.
 
     `place` is the source file or logger name ("" if unknown); `head` the exact prefix, which
-    continuation lines of one message repeat; `continues` says that such a line follows.
+    continuation lines of one message repeat; `continues` says that such a line follows. Whoever
+    numbers lines says where a message begins and ends with `first_line` and `last_line`.
     """
 
     start_ms: int
@@ -37,6 +38,8 @@ class LogLine:
     message: str
     head: bytes = b""
     continues: bool = False
+    first_line: int = 0
+    last_line: int = 0
 
 
 class _JsonLine(msgspec.Struct):

@@ -30,6 +30,8 @@ class OpenRequest:
     request_id: str
     opened_ms: int
     since_ms: int
+    first_line: int
+    last_line: int
     last_ms: int | None = None
     prompt: PromptSeen | None = None
     received: Received | None = None
@@ -236,4 +238,6 @@ def _raw(
         end_user=identity.get("user"),
         finish_reason="abort" if request.aborted and finish is None else finish,
         identity=identity,
+        first_line=request.first_line,
+        last_line=request.last_line,
     )

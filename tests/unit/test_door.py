@@ -12,6 +12,7 @@ from ingest.chat_template import ChatTemplate, ChatTemplateSettings
 from ingest.coverage import Coverage
 from ingest.door import Door, split
 from ingest.limits import MAX_PARTS, MAX_SIDE_TOKENS
+from ingest.schema_records import RequestRow
 from ingest.sources.base import RawRequest
 from ingest.tenancy import Tenancy, TenancySettings
 
@@ -191,3 +192,38 @@ def test_two_million_tokens_are_taken() -> None:
     assert len(made) == 17
     assert made[-1].parts == 16
     assert made[-1].prompt_token_count == 5
+
+
+def test_a_request_without_ids_is_a_row() -> None:
+    row = _door().row(
+        _request(
+            prompt_ids=None,
+            response_ids=None,
+            kv_pool="p",
+            engine="e",
+            status=200,
+            reported_prompt_tokens=9,
+            gateway_cache_hit=True,
+        )
+    )
+    assert row == RequestRow(
+        tenant="acme",
+        request_id="r",
+        kv_pool="p",
+        engine="e",
+        model="",
+        started_at_ms=1000,
+        ended_at_ms=3000,
+        prompt_tokens=9,
+        status=200,
+        flags=("ids_not_logged", "gateway_cache_hit"),
+    )
+
+
+def test_a_row_is_refused_and_counted_as_sequences_are() -> None:
+    coverage = Coverage()
+    door = _door(coverage)
+    bare: dict[str, Any] = {"prompt_ids": None, "response_ids": None}
+    assert door.row(_request(**bare, identity={})) is None
+    assert door.row(_request(**bare, model="m" * 513)) is None
+    assert (coverage.unmapped_tenants, coverage.broken_by_reason) == (1, {"bad_text": 1})

@@ -1,0 +1,88 @@
+"""`bleedwatch run all`: the whole stream in one process, over a broker in memory."""
+
+from typing import Annotated
+
+import typer
+
+from detector.cli import options
+from detector.cli.examples import with_examples
+from detector.cli.options import FailOn
+from detector.cli.output import Format
+
+
+@with_examples
+def run_all(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILES...", help="Logs, also .gz and .zst; - follows stdin."),
+    ],
+    log_format: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="auto, jsonl, vllm or sglang.")
+    ] = "auto",
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", metavar="NAME", help="Engine, where the log does not name it."),
+    ] = None,
+    kv_pool: Annotated[
+        str | None,
+        typer.Option("--kv-pool", metavar="NAME", help="KV pool, where it is not the engine."),
+    ] = None,
+    history: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--history", metavar="FILE", help="Earlier traffic to learn from; repeatable."
+        ),
+    ] = None,
+    config: options.Config = None,
+    assignments: options.Assignments = None,
+    key_file: options.KeyFile = None,
+    fail_on: options.FailOnSeverity = FailOn.HIGH,
+    save: options.SaveFindings = None,
+    output: options.Output = Format.TABLE,
+) -> None:
+    """Run the whole stream in one process.
+
+    Reads logs, sends them through a broker in memory and shows what is found. With -o jsonl each
+    finding is written as soon as it is made.
+
+    For example:
+      # follow an engine's output
+      vllm serve MODEL 2>&1 | bleedwatch run all - --format vllm -o jsonl
+      # the same findings as `replay`, made the way a cluster makes them
+      bleedwatch run all server.log --history server.log.1
+    """
+    from detector.cli.report import (
+        check_judged,
+        check_savable,
+        exit_code,
+        finding_line,
+        show_report,
+    )
+    from detector.cli.stop import stop_on_signals
+    from detector.cli.terminal import progress, write
+    from detector.config.load import load_settings
+    from detector.streaming.run_all import Input, run
+
+    if save is not None:
+        check_savable(save)
+    settings = load_settings(config, assignments=assignments or (), key_file=key_file).settings
+    at_once = output is Format.JSONL
+    with stop_on_signals() as stop, progress("reading") as on_progress:
+        report = run(
+            Input(
+                paths=files,
+                log_format=log_format,
+                engine=engine,
+                kv_pool=kv_pool,
+                history=history or (),
+                on_progress=on_progress,
+            ),
+            settings,
+            on_finding=(lambda finding: write(finding_line(finding))) if at_once else None,
+            stopped=stop,
+        )
+    show_report(report, output, saved_as=save, told=at_once)
+    if stop.exit_code is not None:
+        raise typer.Exit(stop.exit_code)
+    check_judged(report)
+    raise typer.Exit(exit_code(report.findings, fail_on))

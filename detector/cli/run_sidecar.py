@@ -1,0 +1,81 @@
+"""`bleedwatch run sidecar`: follows the logs of an engine and sends what they hold, sealed."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from detector.cli import options
+from detector.cli.examples import with_examples
+from detector.cli.terminal import note
+
+
+@with_examples
+def run_sidecar(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILES...", help="Logs, patterns, FIFOs, or - for stdin."),
+    ] = None,
+    log_format: Annotated[
+        str | None, typer.Option("--format", metavar="NAME", help="auto, jsonl, vllm or sglang.")
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", metavar="NAME", help="Engine of all logs.")
+    ] = None,
+    kv_pool: Annotated[
+        str | None,
+        typer.Option("--kv-pool", metavar="NAME", help="KV pool, where it is not the engine."),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", metavar="FILE", help="Where to keep how far logs are read."),
+    ] = None,
+    own_logs: Annotated[
+        bool | None,
+        typer.Option("--own-logs/--shared-logs", help="Free what is acknowledged of the logs."),
+    ] = None,
+    config: options.Config = None,
+    assignments: options.Assignments = None,
+    key_file: options.KeyFile = None,
+) -> None:
+    """Follow an engine's logs and send what they hold.
+
+    Tokens are hashed as they are read and leave sealed. Runs until it is told to stop (SIGTERM), or
+    until standard input ends.
+
+    For example:
+      bleedwatch run sidecar /logs/server.log --checkpoint /state/checkpoint --key-file secret.key
+      # beside SGLang with a request log of its own, on a memory volume
+      bleedwatch run sidecar '/logs/*.log' --format sglang --engine engine-0 --own-logs
+    """
+    import logging
+
+    from detector.cli.stop import stop_on_signals
+    from detector.config.load import load_settings
+    from detector.sidecar import Started, run
+
+    given = {
+        "files": list(files) if files else None,
+        "format": log_format,
+        "engine": engine,
+        "kv_pool": kv_pool,
+        "checkpoint_file": checkpoint,
+        "own_logs": own_logs,
+    }
+    flags = [
+        f"sidecar.{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in given.items()
+        if value is not None
+    ]
+    settings = load_settings(
+        config, assignments=[*(assignments or ()), *flags], key_file=key_file
+    ).settings
+
+    def started(sidecar: Started) -> None:
+        note(f"sidecar sends {', '.join(sidecar.logs)} to {sidecar.servers}")
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    with stop_on_signals() as stop:
+        health = run(settings, stopped=stop, on_start=started)
+    state = "all is acknowledged" if not health.unsafe_bytes else "not all is acknowledged"
+    note(f"sidecar stopped; {state}, {health.records.get('sequence', 0)} sequences were sent")

@@ -1,0 +1,217 @@
+"""Composition of `run sidecar`: logs beside an engine in, sealed messages out."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from detector.config.root import Settings
+from detector.errors import SettingsError
+from detector.reading import engine_name
+from detector.sketch.token_table import TokenTable
+from ingest.chat_template import ChatTemplate
+from ingest.coverage import Coverage
+from ingest.door import Door
+from ingest.kafka_io import KafkaPublisher
+from ingest.key_rotation import RotatingKeys
+from ingest.outlet import Outlet
+from ingest.schema_records import EngineEvent
+from ingest.sidecar import Feed, Sidecar
+from ingest.sidecar_health import HealthFile, SidecarHealth, health_of
+from ingest.sidecar_input import MakeDoor, SidecarInput
+from ingest.sidecar_inputs import MakeInput, SidecarInputs
+from ingest.sidecar_reader import GrowingReader
+from ingest.sidecar_sending import Sending
+from ingest.tail.checkpoint import CheckpointFile, LogMark
+from ingest.tail.source import LineSource
+from ingest.tenancy import Tenancy
+from ingest.topics import topic_names
+
+_log = logging.getLogger(__name__)
+
+SignalsOf = Callable[[str, str | None], Callable[[bytes], EngineEvent | None]]
+"""Returns what makes events of the log lines of an engine (name, KV pool if it is set)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What a sidecar has to say once it reads."""
+
+    logs: tuple[str, ...]
+    servers: str
+
+
+@dataclass(slots=True)
+class Running:
+    """A sidecar with what it needs around it."""
+
+    sidecar: Sidecar
+    keys: "HashKeys"
+    health: HealthFile | None = None
+
+    def look(self) -> SidecarHealth:
+        """Return how it is."""
+        return health_of(
+            self.sidecar, at_ms=int(time.time() * 1000), key_problem=self.keys.rotating.problem
+        )
+
+
+class HashKeys:
+    """The token table under the current secret; another one as soon as the secret is rotated."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.key_file is None:
+            raise SettingsError(
+                "a sidecar needs the secret under which it hashes and seals",
+                where="key_file",
+                hint="bleedwatch key new makes one; give it to sidecars and workers",
+            )
+        self.rotating = RotatingKeys(settings.key_file, settings.sealing, now_s=time.monotonic())
+        self._table = self._made()
+        self._problem: str | None = None
+
+    def table(self, now_s: float) -> TokenTable:
+        """Return the table of the moment; the key file is read again from time to time."""
+        self.rotating.ring(now_s)
+        if self.rotating.current.key_id != self._table.key_id:
+            self._table = self._made()
+        problem = None if self.rotating.problem is None else str(self.rotating.problem)
+        if problem is not None and problem != self._problem:
+            _log.warning("the earlier secret stays in use: %s", problem)
+        self._problem = problem
+        return self._table
+
+    def _made(self) -> TokenTable:
+        keys = self.rotating.current
+        return TokenTable(keys.hash_key, key_id=keys.key_id)
+
+
+def run(
+    settings: Settings, *, stopped: Callable[[], bool], on_start: Callable[[Started], None]
+) -> SidecarHealth:
+    """Follow the logs until `stopped` says so or all pipes have ended; return how it was.
+
+    Raises SettingsError without files or a key file, KeyFileError, InputError for a checkpoint or a
+    FIFO that cannot be used, and BrokerError if the cluster is away.
+    """
+    with composed(settings, lambda: KafkaPublisher(settings.kafka)) as running:
+        on_start(Started(settings.sidecar.files, settings.kafka.bootstrap_servers))
+        running.sidecar.run(stopped)
+        return running.look()
+
+
+@contextmanager
+def composed(
+    settings: Settings,
+    outlet: Callable[[], Outlet],
+    *,
+    feeds: Iterable[Feed] = (),
+    signals_of: SignalsOf | None = None,
+) -> Iterator[Running]:
+    """Put a sidecar together, and take it apart again; the outlet is made last and closed."""
+    if not settings.sidecar.files:
+        raise SettingsError(
+            "a sidecar needs logs to follow",
+            where="sidecar.files",
+            hint="give the paths of the engine's logs, or - for standard input",
+        )
+    keys = HashKeys(settings)
+    path = settings.sidecar.checkpoint_file
+    checkpoint = None if path is None else CheckpointFile(path)
+    inputs = SidecarInputs(
+        settings.sidecar,
+        _make_input(settings, signals_of),
+        salt=b"" if checkpoint is None else checkpoint.salt,
+        before={} if checkpoint is None else checkpoint.logs,
+    )
+    try:
+        opened = outlet()
+        try:
+            sending = Sending(
+                opened,
+                topics=topic_names(settings.kafka.topic_prefix),
+                ring=lambda: keys.rotating.ring(time.monotonic()),
+                packing=settings.packing,
+            )
+            yield _running(
+                settings,
+                inputs=inputs,
+                sending=sending,
+                keys=keys,
+                checkpoint=checkpoint,
+                feeds=feeds,
+            )
+        finally:
+            opened.close()
+    finally:
+        inputs.close()
+        if checkpoint is not None:
+            checkpoint.close()
+
+
+def _running(
+    settings: Settings,
+    *,
+    inputs: SidecarInputs,
+    sending: Sending,
+    keys: HashKeys,
+    checkpoint: CheckpointFile | None,
+    feeds: Iterable[Feed],
+) -> Running:
+    def on_turn() -> None:
+        if running.health is not None:
+            running.health.beat(time.monotonic())
+
+    sidecar = Sidecar(
+        inputs,
+        sending,
+        settings.sidecar,
+        table=keys.table,
+        checkpoint=checkpoint,
+        feeds=feeds,
+        on_turn=on_turn,
+    )
+    running = Running(sidecar, keys)
+    if settings.sidecar.health_file is not None:
+        running.health = HealthFile(settings.sidecar.health_file, running.look)
+    return running
+
+
+def _make_input(settings: Settings, signals_of: SignalsOf | None) -> MakeInput:
+    """Return what puts the reader of a log together with the doors and the signals."""
+    make_door = _make_door(settings)
+
+    def make(log: LineSource, coverage: Coverage, before: LogMark | None) -> SidecarInput:
+        engine = settings.sidecar.engine or engine_name(log.name)
+        reader = GrowingReader(
+            settings.sidecar,
+            settings.sources.jsonl,
+            engine=engine,
+            coverage=coverage,
+            now=lambda: datetime.now(UTC),
+        )
+        return SidecarInput(
+            log,
+            reader,
+            coverage=coverage,
+            door=make_door,
+            kv_pool=settings.sidecar.kv_pool,
+            signals=None if signals_of is None else signals_of(engine, settings.sidecar.kv_pool),
+            before=before,
+        )
+
+    return make
+
+
+def _make_door(settings: Settings) -> MakeDoor:
+    tenancy, template = Tenancy(settings.tenancy), ChatTemplate(settings.template)
+    engine = settings.sidecar.engine
+
+    def make(table: TokenTable, coverage: Coverage) -> Door:
+        if engine is None:
+            return Door(table, tenancy, template, coverage)
+        return Door(table, tenancy, template, coverage, default_engine=engine)
+
+    return make

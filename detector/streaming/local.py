@@ -1,0 +1,119 @@
+"""The whole stream in one process: sender, broker in memory, runner, handler and reader."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from detector.finding import Finding
+from detector.model import Sequence
+from detector.streaming.handler import StreamHandler
+from ingest.broker import Message, TopicPartition
+from ingest.memory_io import MemoryBroker
+from ingest.memory_runner import MemoryRunner
+from ingest.packing import Packer
+from ingest.packing_forms import SealedForm
+from ingest.packing_settings import PackingSettings
+from ingest.schema_sequence import to_record
+from ingest.sealing import KeyRing
+from ingest.stream import Clock
+from ingest.stream_settings import StreamSettings
+from ingest.topics import TopicNames
+
+KEEP_BYTES = 16 * 1024 * 1024
+"""What a partition of the broker keeps. Everything is read at once, so more would serve nobody."""
+
+TICKS_PER_IDLE = 4
+"""A silence is noticed after at most a fourth more than stream.idle_ms."""
+
+
+class EventClock:
+    """A clock that shows the newest event time so far, in seconds: a log says when it is."""
+
+    def __init__(self) -> None:
+        self._now_ms: int | None = None
+
+    def __call__(self) -> float:
+        """Return the time; it never goes back."""
+        return (self._now_ms or 0) / 1000
+
+    def advance(self, event_ms: int) -> None:
+        """Hear of an event."""
+        self._now_ms = event_ms if self._now_ms is None else max(self._now_ms, event_ms)
+
+
+class LocalStream:
+    """Sends sequences through a broker in memory and returns the findings that come out.
+
+    A message counts as sent when the newest sequence so far ended. `clock` decides how long senders
+    linger and when a partition has heard nothing for long; the handler must have the same.
+    """
+
+    def __init__(
+        self,
+        handler: StreamHandler,
+        *,
+        topics: TopicNames,
+        ring: KeyRing,
+        partitions: int,
+        settings: StreamSettings,
+        packing: PackingSettings,
+        events: EventClock,
+        clock: Clock,
+    ) -> None:
+        self._events = events
+        self._clock = clock
+        broker = MemoryBroker(
+            dict.fromkeys(topics, partitions), keep_bytes=KEEP_BYTES, now_s=events
+        )
+        self._publisher = broker.publisher()
+        self._packer = Packer(topics.sequences, SealedForm(lambda: ring), packing)
+        self._runner = MemoryRunner(
+            handler,
+            reader=broker.reader(),
+            publisher=self._publisher,
+            topics=topics.inputs,
+            idle_s=settings.idle_ms / 1000,
+            batch_records=settings.batch_records,
+            clock=clock,
+        )
+        self._runner.start()
+        self._tick_s = settings.idle_ms / TICKS_PER_IDLE / 1000
+        self._next_turn_s = clock()
+        self._results = broker.reader()
+        self._results.assign({TopicPartition(topics.findings, n): 0 for n in range(partitions)})
+        self._decoder = msgspec.json.Decoder(Finding)
+
+    def send(self, sequence: Sequence) -> Iterator[Finding]:
+        """Take a sequence, and send what is due."""
+        self._events.advance(sequence.ended_at_ms)
+        now_s = self._clock()
+        yield from self._turn(
+            [*self._packer.due(now_s), *self._packer.add(to_record(sequence), now_s)], now_s
+        )
+
+    def tick(self) -> Iterator[Finding]:
+        """Send what is due though nothing came."""
+        now_s = self._clock()
+        yield from self._turn(self._packer.due(now_s), now_s)
+
+    def finish(self) -> Iterator[Finding]:
+        """Send what is left and finish everything that waits for its turn."""
+        self._publish(self._packer.drain())
+        self._runner.finish()
+        yield from self._found()
+
+    def _turn(self, messages: list[Message], now_s: float) -> Iterator[Finding]:
+        if not messages and now_s < self._next_turn_s:
+            return
+        self._publish(messages)
+        self._runner.turn()
+        self._next_turn_s = now_s + self._tick_s
+        yield from self._found()
+
+    def _publish(self, messages: list[Message]) -> None:
+        for message in messages:
+            self._publisher.send(message).result()
+
+    def _found(self) -> Iterator[Finding]:
+        for record in self._results.poll(0.0):
+            yield self._decoder.decode(record.value or b"")

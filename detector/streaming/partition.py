@@ -1,0 +1,100 @@
+"""One partition: its sequences in event order, compared by a detector of their own."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from detector.finding import Finding
+from detector.index.window import Sequencer
+from detector.model import Sequence as TokenSequence
+from detector.pipeline import Detector
+from detector.streaming.unfinished import Unfinished
+from ingest.request_rows import RequestRows
+from ingest.schema_records import RequestRow, SequenceRecord
+from ingest.schema_sequence import from_record
+
+
+@dataclass(slots=True)
+class Judged:
+    """What came of sequences whose turn it was."""
+
+    findings: list[Finding] = field(default_factory=list)
+    rows: list[RequestRow] = field(default_factory=list)
+
+
+class Partition:
+    """The window of one partition. It begins warming up if something was finished before.
+
+    While it warms up findings and rows are made, to be known, and are not returned. The first
+    record that was not finished ends that, before its sequences are ordered: what waits for its
+    turn then may still meet it, and a pair that is returned twice has the same id both times.
+    """
+
+    def __init__(
+        self, detector: Detector, rows: RequestRows, *, hold_ms: int, finished_below: int | None
+    ) -> None:
+        self.detector = detector
+        self.sequencer = Sequencer(hold_ms=hold_ms, by_end=True)
+        self.warming = finished_below is not None
+        self._rows = rows
+        self._finished_below = finished_below or 0
+        self._next = 0
+        self._unfinished = Unfinished()
+
+    @property
+    def done(self) -> int | None:
+        """Every record below this offset is finished; None while nothing new is."""
+        return self._unfinished.done
+
+    def waited_s(self, now: float) -> float:
+        """Return how long the oldest unfinished record has waited, 0.0 without one."""
+        oldest = self._unfinished.oldest_taken_at
+        return 0.0 if oldest is None else now - oldest
+
+    def is_known(self, offset: int) -> bool:
+        """True for a record that has been taken already."""
+        return offset < self._next
+
+    def is_finished(self, offset: int) -> bool:
+        """True for a record that was finished before this partition was assigned."""
+        return offset < self._finished_below
+
+    def take(self, offset: int, records: Sequence[SequenceRecord], *, now: float) -> Judged:
+        """Take what one record of the topic held and return what comes of those whose turn it is.
+
+        Take also one that held nothing: it is finished at once. `now` is any clock's.
+        """
+        self._next = offset + 1
+        if self.warming and not self.is_finished(offset):
+            self.warming = False
+            self.detector.start_reporting()
+        sequences = [(from_record(record), record) for record in records]
+        self._unfinished.take(offset, sequences, now=now, counts=not self.is_finished(offset))
+        judged = Judged()
+        for sequence, _ in sequences:
+            self._observe(self.sequencer.push(sequence), judged)
+        return self._told(judged)
+
+    def drain(self) -> Judged:
+        """Finish everything that waits for its turn."""
+        judged = Judged()
+        self._observe(self.sequencer.catch_up(), judged)
+        return self._told(judged)
+
+    def _observe(self, ready: Iterable[TokenSequence], judged: Judged) -> None:
+        for sequence in ready:
+            judged.findings += map(self._dated, self.detector.observe(sequence))
+            judged.rows += self._rows.add(self._unfinished.observed(sequence))
+
+    def _told(self, judged: Judged) -> Judged:
+        watermark_ms = self.sequencer.watermark_ms
+        if watermark_ms is not None:
+            judged.rows += self._rows.expire(watermark_ms)
+        return Judged() if self.warming else judged
+
+    def _dated(self, finding: Finding) -> Finding:
+        """Return the finding with the newest event time known when it was made."""
+        newest_ms = self.sequencer.newest_ms
+        at_ms = max(finding.detected_at_ms, newest_ms or finding.detected_at_ms)
+        return msgspec.structs.replace(finding, detected_at_ms=at_ms)

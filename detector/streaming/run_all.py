@@ -1,0 +1,198 @@
+"""Composition of `run all`: logs in, findings out, by way of the stream that a cluster uses."""
+
+import time
+from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from itertools import chain
+
+from detector.batches import Batches
+from detector.config.root import Settings
+from detector.finding import Finding
+from detector.index.memory import Memory
+from detector.index.window import Sequencer
+from detector.model import Sequence
+from detector.pipeline import Detector
+from detector.reading import OnProgress, Reading
+from detector.service import STDIN, ReplayReport, deployment_secret, learn, replay_hold_ms, surest
+from detector.sketch.token_table import TokenTable
+from detector.streaming.compose import new_handler
+from detector.streaming.feed import followed
+from detector.streaming.handler import StreamHandler
+from detector.streaming.local import TICKS_PER_IDLE, EventClock, LocalStream
+from ingest.coverage import Coverage
+from ingest.sealing import KeyRing
+from ingest.stream import Clock
+from ingest.topics import topic_names
+
+OnFinding = Callable[[Finding], None]
+
+Stopped = Callable[[], bool]
+"""True once the input should be read no further."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """What to read, as the command line says it. `-` among the paths is followed as it grows."""
+
+    paths: Items[str]
+    log_format: str = "auto"
+    engine: str | None = None
+    kv_pool: str | None = None
+    history: Items[str] = ()
+    on_progress: OnProgress | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """True if somebody may still be writing."""
+        return STDIN in self.paths
+
+    def sequences(self, reading: Reading) -> Iterator[Sequence]:
+        """Yield what the files hold."""
+        return reading.sequences(
+            self.paths,
+            log_format=self.log_format,
+            engine=self.engine,
+            kv_pool=self.kv_pool,
+            on_progress=self.on_progress,
+        )
+
+
+def run(
+    source: Input,
+    settings: Settings,
+    *,
+    on_finding: OnFinding | None = None,
+    stopped: Stopped | None = None,
+) -> ReplayReport:
+    """Run logs through the stream; `on_finding` gets each finding, and its surer versions, at once.
+
+    Finished logs are put in order as a replay does, so they give what a replay gives. Live ones go
+    as they come. Ends early, in order, once `stopped` says so.
+    Raises InputError, UsageError, KeyFileError. `cpu_seconds` leaves out the learning.
+    """
+    secret = deployment_secret(settings)
+    keys, ring = secret.keys(), KeyRing.of(secret)
+    table = TokenTable(keys.hash_key, key_id=keys.key_id)
+    reading = Reading(settings, table)
+    sequences = source.sequences(reading)
+    memory = Memory(settings.detection.commonness)
+    past, skipped = Reading(settings, table), 0
+    if source.history:
+        first = next(sequences, None)
+        sequences = sequences if first is None else chain((first,), sequences)
+        before_ms = None if first is None else first.started_at_ms
+        skipped = _learn(past, source, settings, memory, before_ms=before_ms)
+    began = time.process_time()
+    handler, stream = _local(settings, ring, table, memory, live=source.is_live)
+    sequencer = Sequencer(hold_ms=replay_hold_ms(settings.detection.window))
+    found: list[Finding] = []
+    feed = (
+        _live(stream, sequences, settings, stopped or _never)
+        if source.is_live
+        else _finished(stream, sequences, sequencer, stopped or _never)
+    )
+    for finding in feed:
+        found.append(finding)
+        if on_finding is not None:
+            on_finding(finding)
+    return _report(
+        handler, None if source.is_live else sequencer, reading, settings, surest(found),
+        cpu_seconds=time.process_time() - began,
+        history=past.coverage if source.history else None,
+        history_skipped=skipped,
+    )  # fmt: skip
+
+
+def _never() -> bool:
+    return False
+
+
+def _local(
+    settings: Settings, ring: KeyRing, table: TokenTable, memory: Memory, *, live: bool
+) -> tuple[StreamHandler, LocalStream]:
+    """Return the handler and the stream around it. Only in a live one the machine's time passes."""
+    events = EventClock()
+    clock: Clock = time.monotonic if live else events
+    handler = new_handler(settings, ring=lambda: ring, table=table, memory=memory, clock=clock)
+    return handler, LocalStream(
+        handler,
+        topics=topic_names(settings.kafka.topic_prefix),
+        ring=ring,
+        partitions=settings.kafka.partitions,
+        settings=settings.stream,
+        packing=settings.packing,
+        events=events,
+        clock=clock,
+    )
+
+
+def _learn(
+    past: Reading, source: Input, settings: Settings, memory: Memory, *, before_ms: int | None
+) -> int:
+    """Fill the memory from the history; return how many of its sequences were no history."""
+    return learn(
+        Detector(settings.detection, memory=memory),
+        past.sequences(source.history, log_format=source.log_format),
+        window=settings.detection.window,
+        batches=Batches(settings.detection),
+        before_ms=before_ms,
+    )
+
+
+def _live(
+    stream: LocalStream, sequences: Iterator[Sequence], settings: Settings, stopped: Stopped
+) -> Iterator[Finding]:
+    """Send what comes when it comes, and let time pass in between."""
+    tick_s = settings.stream.idle_ms / TICKS_PER_IDLE / 1000
+    for sequence in followed(sequences, tick_s=tick_s, stopped=stopped):
+        yield from stream.tick() if sequence is None else stream.send(sequence)
+    yield from stream.finish()
+
+
+def _finished(
+    stream: LocalStream,
+    sequences: Iterator[Sequence],
+    sequencer: Sequencer,
+    stopped: Stopped,
+) -> Iterator[Finding]:
+    """Put all in order first, as a replay does, and send it as it once happened."""
+    for sequence in sequences:
+        if stopped():
+            break
+        for ready in sequencer.push(sequence):
+            yield from stream.send(ready)
+    for ready in sequencer.drain():
+        yield from stream.send(ready)
+    yield from stream.finish()
+
+
+def _report(
+    handler: StreamHandler,
+    sender: Sequencer | None,
+    reading: Reading,
+    settings: Settings,
+    findings: list[Finding],
+    *,
+    cpu_seconds: float,
+    history: Coverage | None,
+    history_skipped: int,
+) -> ReplayReport:
+    totals = handler.totals()
+    since_ms = handler.memory.seen.since_ms
+    reach_ms = 0 if since_ms is None else handler.memory.now_ms - since_ms
+    return ReplayReport(
+        findings=sorted(findings, key=lambda one: (one.observed_at_ms, one.id)),
+        coverage=reading.coverage,
+        requests=reading.requests,
+        responses=totals.stats.responses,
+        tokens=totals.stats.tokens,
+        cpu_seconds=cpu_seconds,
+        learning=reach_ms < settings.detection.commonness.learning_ms,
+        late=totals.late if sender is None else sender.late,
+        clock_jumps=totals.clock_jumps if sender is None else sender.clock_jumps,
+        evicted_sequences=totals.evicted,
+        explained=dict(totals.explained),
+        history=history,
+        history_skipped=history_skipped,
+    )

@@ -1,0 +1,186 @@
+"""Composition of `run worker`: one process of a group that shares the work over Kafka."""
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.config.root import Settings
+from detector.errors import SettingsError
+from detector.index.shared_memory import SharedMemory
+from detector.model import EngineId, Kind, PoolId, RequestId, Sequence, TenantId
+from detector.pipeline import Detector
+from detector.sketch.tag_keys import TagKeys
+from detector.sketch.token_table import Keys, TokenTable
+from detector.streaming.commonness_feed import CommonnessFeed
+from detector.streaming.compose import new_handler
+from detector.streaming.exchange import Exchange
+from detector.streaming.sharing import SharingHandler
+from detector.streaming.sharing import compile_kernels as compile_sharing
+from detector.streaming.watched import Watched
+from ingest.broker import Reader
+from ingest.faust_app import FaustWorker, WorkerOptions
+from ingest.kafka_credentials import load_credentials
+from ingest.kafka_io import KafkaReader
+from ingest.key_file import load_secret
+from ingest.key_rotation import RotatingKeys
+from ingest.topics import topic_names
+
+_log = logging.getLogger(__name__)
+
+COMMON_S = 60.0
+"""How long a start waits until what the others have told is read; a day of it takes seconds."""
+
+WRITER_BYTES = 8
+"""Names this process among those that own a range of shingles: chance collides once in 10^9."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What a worker has to say once it serves."""
+
+    group: str
+    servers: str
+    partitions: int
+    health_port: int
+
+
+def run(settings: Settings, *, on_start: Callable[[Started], None]) -> None:
+    """Work until SIGTERM or SIGINT, then commit, leave the group and return.
+
+    Raises SettingsError without a key file, KeyFileError, and BrokerError if the cluster is away or
+    a topic is missing. A fault later ends the process with code 70, uncommitted.
+    """
+    if settings.key_file is None:
+        raise SettingsError(
+            "a worker needs the secret under which the senders seal",
+            where="key_file",
+            hint="bleedwatch key new makes one; give it to senders and workers",
+        )
+    keys = load_secret(settings.key_file).keys()
+    _compile_kernels(settings, TagKeys(keys.tag_key))
+    with _reader(settings) as inputs, _reader(settings) as common:
+        _work(settings, keys, inputs, common, on_start)
+
+
+def group_name(settings: Settings) -> str:
+    """Return the consumer group of the workers; the prefix keeps two installations apart."""
+    return f"{settings.kafka.topic_prefix}.workers"
+
+
+def _work(
+    settings: Settings,
+    keys: Keys,
+    inputs: Reader,
+    common: Reader,
+    on_start: Callable[[Started], None],
+) -> None:
+    topics = topic_names(settings.kafka.topic_prefix)
+    partitions = inputs.partitions(topics.sequences)
+    memory, exchange, feed = _shared(settings, keys, common, partitions)
+    rotating = RotatingKeys(settings.key_file or "", settings.sealing, now_s=time.monotonic())
+    handler = new_handler(
+        settings,
+        ring=lambda: rotating.ring(time.monotonic()),
+        table=TokenTable(keys.hash_key, key_id=keys.key_id),
+        memory=memory,
+        partitions=partitions,
+    )
+    sharing = SharingHandler(handler, exchange, feed)
+    watched = Watched(settings, handler, outer=sharing, exchange=exchange)
+    worker = FaustWorker(
+        watched.handler,
+        _options(settings, topics.inputs),
+        reader=inputs,
+        beat=watched.beat,
+        warmed_up=watched.warmed_up,
+    )
+    with watched.serving(worker) as server:
+        on_start(
+            Started(
+                group=group_name(settings),
+                servers=settings.kafka.bootstrap_servers,
+                partitions=partitions,
+                health_port=server.port,
+            )
+        )
+        asyncio.run(_until_stopped(worker))
+
+
+def _shared(
+    settings: Settings, keys: Keys, reader: Reader, ranges: int
+) -> tuple[SharedMemory, Exchange, CommonnessFeed]:
+    """Return what the workers share, with all that the others have told so far."""
+    commonness = settings.detection.commonness
+    memory = SharedMemory(commonness, TagKeys(keys.tag_key))
+    exchange = Exchange(
+        memory,
+        commonness,
+        key_id=keys.key_id,
+        ranges=ranges,
+        prefix=settings.kafka.topic_prefix,
+        writer=os.urandom(WRITER_BYTES),
+    )
+    feed = CommonnessFeed(reader, exchange)
+    if not feed.start(timeout_s=COMMON_S):
+        _log.warning("not all of what is common was read within %g s: going on", COMMON_S)
+    return memory, exchange, feed
+
+
+async def _until_stopped(worker: FaustWorker) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await worker.run(stop)
+
+
+def _options(settings: Settings, inputs: tuple[str, ...]) -> WorkerOptions:
+    kafka = settings.kafka
+    return WorkerOptions(
+        servers=kafka.servers,
+        topics=inputs,
+        group=group_name(settings),
+        credentials=load_credentials(kafka.security),
+        session_s=kafka.session_timeout_ms / 1000,
+        idle_s=settings.stream.idle_ms / 1000,
+        max_message_bytes=kafka.max_message_bytes,
+        delivery_s=kafka.delivery_timeout_ms / 1000,
+        batch_records=settings.stream.batch_records,
+    )
+
+
+@contextmanager
+def _reader(settings: Settings) -> Iterator[KafkaReader]:
+    reader = KafkaReader(settings.kafka)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def _compile_kernels(settings: Settings, tag_keys: TagKeys) -> None:
+    """Judge two made-up requests: compiling holds the interpreter, and heartbeats would wait."""
+    compile_sharing(settings.detection.commonness, tag_keys)
+    memory = SharedMemory(settings.detection.commonness, tag_keys)
+    detector = Detector(settings.detection, memory=memory)
+    shown = np.arange(64, dtype=np.uint32)
+    for at, (tenant, kind) in enumerate((("a", Kind.PROMPT), ("b", Kind.RESPONSE))):
+        detector.observe(
+            Sequence(
+                tenant=TenantId(tenant),
+                request_id=RequestId(tenant),
+                kv_pool=PoolId("p"),
+                engine=EngineId("e"),
+                model="",
+                kind=kind,
+                started_at_ms=at + 1,
+                ended_at_ms=at + 1,
+                token_hashes=shown,
+            )
+        )

@@ -1,0 +1,63 @@
+"""A worker under watch: its handler measured, its health and its metrics served over HTTP."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from detector.config.root import Settings
+from detector.streaming.exchange import Exchange
+from detector.streaming.handler import StreamHandler
+from detector.streaming.metered import MeteredHandler
+from detector.streaming.monitor import Monitor, Runner, known_labels
+from exporters.health import HealthServer
+from exporters.metrics import WorkerMetrics
+from exporters.readiness import Probes, Pulse
+from ingest.stream import Handler
+from ingest.topics import topic_names
+
+
+class Watched:
+    """What a runner needs so that others can see how it does.
+
+    Give the runner `handler` in place of the handler, `beat` to call whenever its loop turns, and
+    `warmed_up` to call when a window has been rebuilt.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        handler: StreamHandler,
+        *,
+        outer: Handler | None = None,
+        exchange: Exchange | None = None,
+    ) -> None:
+        """`outer` is what wraps the handler, if something does, and is called in its place."""
+        topics = topic_names(settings.kafka.topic_prefix).inputs
+        learning_ms = settings.detection.commonness.learning_ms
+        monitor = Monitor(handler, learning_ms=learning_ms, exchange=exchange)
+        pulse = Pulse()
+        self._settings = settings.metrics
+        self._monitor = monitor
+        self._metrics = WorkerMetrics(monitor, known=known_labels(topics))
+        self._probes = Probes(monitor, pulse, settings.metrics)
+        self.beat = pulse.beat
+        self.warmed_up = monitor.warmed_up
+        self.handler = MeteredHandler(
+            handler if outer is None else outer,
+            topics=topics,
+            monitor=monitor,
+            batch_seconds=self._metrics.batch_seconds,
+        )
+
+    @contextmanager
+    def serving(self, runner: Runner) -> Iterator[HealthServer]:
+        """Answer probes and scrapes about `runner` for the time of a `with` block.
+
+        Raises SettingsError if the address cannot be listened on.
+        """
+        self._monitor.runner = runner
+        probes = {"/livez": self._probes.not_live, "/readyz": self._probes.not_ready}
+        server = HealthServer(self._settings, registry=self._metrics.registry, probes=probes)
+        try:
+            yield server
+        finally:
+            server.close()

@@ -1,0 +1,117 @@
+"""Which logs a sidecar follows: what the patterns match now, each opened where it was left."""
+
+import glob
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from detector.errors import InputError
+from ingest.coverage import Coverage
+from ingest.sidecar_input import SidecarInput
+from ingest.sidecar_settings import SidecarSettings
+from ingest.tail.checkpoint import LogMark
+from ingest.tail.followed import FollowedLog
+from ingest.tail.pipe import PipeLog, is_fifo, open_fifo
+from ingest.tail.siblings import is_rotated
+from ingest.tail.source import LineSource
+
+LOOK_S: Final = 2.0
+"""How often the patterns are looked at: an engine needs longer than that to start."""
+
+STDIN: Final = "-"
+
+MakeInput = Callable[[LineSource, Coverage, LogMark | None], SidecarInput]
+
+
+class SidecarInputs:
+    """The inputs of a sidecar; files that come later are found. `before` is by name of log.
+
+    Raises InputError for standard input that is closed, and for a FIFO that cannot be opened.
+    """
+
+    def __init__(
+        self,
+        settings: SidecarSettings,
+        make: MakeInput,
+        *,
+        salt: bytes,
+        before: dict[str, LogMark],
+    ) -> None:
+        self._settings = settings
+        self._make = make
+        self._salt = salt
+        self._before = before
+        self._inputs: dict[str, SidecarInput] = {}
+        self._looked_s: float | None = None
+
+    def __iter__(self) -> Iterator[SidecarInput]:
+        return iter(self._inputs.values())
+
+    @property
+    def are_over(self) -> bool:
+        """True if no line can come any more: all inputs are pipes, and their writers have left."""
+        return bool(self._inputs) and all(one.log.is_over for one in self)
+
+    def look(self, now_s: float) -> None:
+        """Open what the patterns match and is not open yet."""
+        if self._looked_s is not None and now_s - self._looked_s < LOOK_S:
+            return
+        is_first, self._looked_s = self._looked_s is None, now_s
+        for name in self._matched():
+            if name not in self._inputs:
+                self._inputs[name] = self._opened(name, is_first=is_first)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for one in self:
+            one.log.close()
+
+    def _matched(self) -> list[str]:
+        """Return the logs: what is matched, without the rotated files of others."""
+        found: dict[str, None] = {}
+        for pattern in self._settings.files:
+            if pattern != STDIN and glob.has_magic(pattern):
+                paths = sorted(glob.glob(pattern, recursive=True))
+                found.update(dict.fromkeys(path for path in paths if not Path(path).is_dir()))
+            else:
+                found[pattern] = None
+        # the name of a log whose new file is not there yet is known from its checkpoint
+        found.update(
+            {name: None for name in self._before if name not in found and self._is_ours(name)}
+        )
+        live = [Path(name) for name in found if name != STDIN]
+        return [name for name in found if name == STDIN or not is_rotated(Path(name), live)]
+
+    def _is_ours(self, name: str) -> bool:
+        return any(Path(name).match(pattern) for pattern in self._settings.files)
+
+    def _opened(self, name: str, *, is_first: bool) -> SidecarInput:
+        coverage = Coverage()
+        if name == STDIN:
+            if sys.stdin is None:
+                raise InputError("standard input is closed", where=STDIN)
+            pipe = PipeLog(sys.stdin.fileno(), name=STDIN, coverage=coverage, ends=True)
+            return self._make(pipe, coverage, None)
+        path = Path(name)
+        if is_fifo(path):
+            try:
+                return self._make(open_fifo(path, coverage=coverage), coverage, None)
+            except OSError as error:
+                raise InputError(
+                    f"cannot be read: {(error.strerror or '').lower()}",
+                    where=name,
+                    hint="give a FIFO that this user may read",
+                ) from None
+        before = self._before.get(name)
+        log = FollowedLog(
+            path,
+            salt=self._salt,
+            coverage=coverage,
+            rotate_wait_s=self._settings.rotate_wait_ms / 1000,
+            mark=None if before is None else before.mark,
+            position=0 if before is None else before.position,
+            from_end=is_first and self._settings.start_at == "end",
+            owned=self._settings.own_logs,
+        )
+        return self._make(log, coverage, before)

@@ -1,0 +1,263 @@
+"""One log followed through its rotations, however they are done.
+
+By rename, as logrotate, kubelet and Python's handlers do: the old file is read to its end, also
+what is still written to it, then the new one. By copytruncate: what was not read yet is read from
+the copy. Several rotations at once, or while nobody followed: all files in between, in order.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ingest.sources.base import CoverageSink
+from ingest.tail.hygiene import delete_read, free_read
+from ingest.tail.identity import FileIdentity
+from ingest.tail.opened import Opened, PlainFile, open_log
+from ingest.tail.siblings import (
+    Candidate,
+    FileMark,
+    copies_since,
+    files_since,
+    mark_of_nothing,
+    rotated,
+)
+from ingest.tail.splitter import Line, Splitter
+
+CLOCK_NS: Final = 10_000_000
+"""A file's time may be that of the last tick of the kernel's clock, up to 10 ms ago."""
+
+POLL_BYTES: Final = 1024 * 1024
+"""Most bytes of one log taken at once, so that several logs take turns."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """One file of the log: where in the log it begins to be read, and since when it is silent."""
+
+    file: Opened
+    start: int = 0
+    start_offset: int = 0
+    read_s: float = 0.0
+    is_truncated: bool = False
+    """True if what was read of the file is not in it any more."""
+    empty: FileMark | None = None
+    """The file as it was opened, if it was empty then and was not looked at since."""
+
+    @property
+    def end(self) -> int:
+        """Where in the log it ends, as far as it is read."""
+        return self.start + self.file.offset - self.start_offset
+
+    def mark(self, offset: int) -> FileMark:
+        return FileMark(self.file.identity(), offset, self.file.modified_ns())
+
+
+class FollowedLog:
+    """The lines of one log file and of those that it was rotated to.
+
+    `mark` and `position` say where an earlier follower stopped. What can be told to be lost is
+    counted in `coverage`: `file_gone` (the file of the mark is nowhere), `truncated_unread` (a
+    truncation without a copy), `late_write` (a file that grew after it was finished with),
+    `file_unreadable`. With `owned` the log is this reader's alone: what is released is freed.
+    """
+
+    can_read_again = True
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        salt: bytes,
+        coverage: CoverageSink,
+        rotate_wait_s: float,
+        mark: FileMark | None = None,
+        position: int = 0,
+        from_end: bool = False,
+        owned: bool = False,
+    ) -> None:
+        self.name = str(path)
+        self._path = path
+        self._salt = salt
+        self._coverage = coverage
+        self._wait_s = rotate_wait_s
+        self._owned = owned
+        self._splitter = Splitter(position, coverage=coverage)
+        self._read: deque[_Part] = deque()  # finished with, not released yet
+        self._now: _Part | None = None
+        self._next: deque[_Part] = deque()
+        self._mark = mark
+        self._is_unreadable = False
+        if mark is not None:
+            since = files_since(path, mark, salt=salt)
+            if not since.found and mark.offset:
+                coverage.broken("file_gone")
+            self._open(since.files)
+        elif path.is_file():
+            self._open([Candidate(path, path.stat().st_size if from_end else 0)])
+        else:
+            self._mark = mark_of_nothing(time.time_ns() - CLOCK_NS, salt)
+
+    @property
+    def next_at(self) -> int:
+        """Position of the first line that was not returned yet."""
+        return self._splitter.next_at
+
+    @property
+    def behind_bytes(self) -> int:
+        """How much is there and not read; compressed files are not counted."""
+        parts = [part for part in (self._now, *self._next) if part is not None]
+        files = [part.file for part in parts if isinstance(part.file, PlainFile)]
+        return sum(max(0, file.size - file.offset) for file in files)
+
+    @property
+    def is_over(self) -> bool:
+        """False: the log may come again."""
+        return False
+
+    def poll(self, now_s: float) -> list[Line]:
+        """Return lines that have come, at most about a megabyte; never waits."""
+        lines: list[Line] = []
+        budget = POLL_BYTES
+        while budget > 0:
+            part = self._current(now_s)
+            if part is None:
+                break
+            if part.empty is not None and part.file.has_content():
+                self._look_for_copies(part, part.empty)
+                continue
+            block = part.file.read()
+            if block:
+                part.read_s = now_s
+                budget -= len(block)
+                lines += self._splitter.feed(block)
+            elif not self._at_end(part, now_s):
+                break
+        return lines
+
+    def finish(self) -> list[Line]:
+        """Return nothing: a line that is not complete is read again by the next start."""
+        return []
+
+    def place(self, position: int) -> FileMark | None:
+        """Return the file of a position; None if it was there and nothing was polled yet."""
+        parts = [*self._read, *([self._now] if self._now is not None else [])]
+        for part in reversed(parts):
+            if part.start <= position:
+                return part.mark(part.start_offset + position - part.start)
+        return self._mark
+
+    def release(self, position: int) -> None:
+        """Let go of the files below a position; free what they hold if they are ours."""
+        while self._read and self._read[0].end <= position:
+            part = self._read.popleft()
+            if isinstance(part.file, PlainFile) and not part.is_truncated:
+                if part.file.size > part.file.offset:
+                    self._coverage.broken("late_write")
+                elif self._owned:
+                    delete_read(part.file.identity(), live=self._path)
+            part.file.close()
+        if self._owned and self._now is not None and not self._next:
+            self._free(self._now, position)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for part in (*self._read, self._now, *self._next):
+            if part is not None:
+                part.file.close()
+
+    def _free(self, part: _Part, position: int) -> None:
+        below = part.start_offset + position - part.start
+        if isinstance(part.file, PlainFile) and free_read(part.file, below):
+            self._done(part)
+            part.is_truncated = True
+            self._open([Candidate(self._path, 0)])
+
+    def _open(self, files: Iterable[Candidate]) -> None:
+        """Open files to be read next; one that went away meanwhile is passed over."""
+        for path, offset in files:
+            try:
+                file = open_log(path, salt=self._salt, coverage=self._coverage, offset=offset)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                if not self._is_unreadable:
+                    self._coverage.broken("file_unreadable")
+                self._is_unreadable = True
+                continue
+            self._is_unreadable = False
+            part = _Part(file, start_offset=file.begins_at)
+            part.empty = None if file.has_content() else part.mark(0)
+            self._next.append(part)
+
+    def _current(self, now_s: float) -> _Part | None:
+        """Return the file to read; the log's own once it is there."""
+        if self._now is None:
+            if not self._next and self._path.is_file():
+                self._open([Candidate(self._path, 0)])
+            if self._next:
+                self._now = self._next.popleft()
+                self._now.start = self._splitter.position
+                self._now.read_s = now_s
+        return self._now
+
+    def _at_end(self, part: _Part, now_s: float) -> bool:
+        """Look what comes behind the end of a file; True if there is something to read on."""
+        if part.file.is_truncated():
+            self._truncated(part)
+            return True
+        if self._next:
+            silent = now_s - part.read_s >= self._wait_s and self._next[0].file.has_content()
+            if not part.file.is_finished and not silent:
+                return False
+            self._done(part)
+            return True
+        if not self._is_replaced(part):
+            return False
+        since = files_since(self._path, part.mark(part.file.offset), salt=self._salt)
+        own = part.file.identity()
+        self._open(one for one in since.files if not _is_file(one.path, own))
+        return bool(self._next)
+
+    def _look_for_copies(self, part: _Part, empty: FileMark) -> None:
+        """Read first what a file held that was copied and truncated before anybody looked."""
+        part.empty = None
+        own = part.file.identity()
+        names = [path for path in rotated(self._path) if not _is_file(path, own)]
+        copies = copies_since(names, empty)
+        if copies:
+            later = [part, *self._next]
+            self._next.clear()
+            self._open(copies)
+            self._next.extend(later)
+            self._now = None
+
+    def _is_replaced(self, part: _Part) -> bool:
+        """Tell whether the log's path is another file now."""
+        return self._path.exists() and not _is_file(self._path, part.file.identity())
+
+    def _done(self, part: _Part) -> None:
+        self._splitter.seam()
+        self._read.append(part)
+        self._now = None
+
+    def _truncated(self, part: _Part) -> None:
+        """Read on in the copy that was made before the truncation, if there is one."""
+        since = files_since(self._path, part.mark(part.file.offset), salt=self._salt)
+        self._done(part)
+        part.is_truncated = True
+        if since.found:
+            self._open(one for one in since.files if one.path != self._path)
+        else:
+            self._coverage.broken("truncated_unread")
+        self._open([Candidate(self._path, 0)])
+
+
+def _is_file(path: Path, identity: FileIdentity) -> bool:
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return identity.is_same_inode(status.st_dev, status.st_ino)

@@ -1,0 +1,42 @@
+"""`python -m tests.load latency|soak|labelled`: measure the stream over Kafka and print a table."""
+
+import argparse
+from pathlib import Path
+
+from tests.load import labelled, latency, soak
+
+
+def main() -> None:
+    """Run one measurement."""
+    parser = argparse.ArgumentParser(prog="python -m tests.load")
+    parser.add_argument("what", choices=["latency", "soak", "labelled"])
+    parser.add_argument("--minutes", type=float, default=0.0, help="0 is the usual time")
+    parser.add_argument("--tokens-per-second", type=int, default=0, help="0 is the usual rate")
+    parser.add_argument("--sampling", choices=["winnow", "every"], default="winnow")
+    parser.add_argument("--data", type=Path, help="folder of labelled traffic")
+    parser.add_argument("--set", choices=["planted", "requests"], default="planted")
+    parser.add_argument("--urgent", action="store_true", help="go before others on this machine")
+    wanted = parser.parse_args()
+    if wanted.what == "latency":
+        rate = wanted.tokens_per_second or latency.TOKENS_PER_SECOND
+        rows = latency.run(60 * (wanted.minutes or 3.0), rate, urgent=wanted.urgent)
+    elif wanted.what == "labelled":
+        if wanted.data is None:
+            parser.error("labelled needs --data FOLDER, as `bleedwatch eval` takes it")
+        rows = labelled.run(wanted.data, wanted.set, urgent=wanted.urgent)
+    else:
+        rate = wanted.tokens_per_second or soak.TOKENS_PER_SECOND
+        rows = soak.run(60 * (wanted.minutes or 15.0), wanted.sampling, rate, urgent=wanted.urgent)
+    print(table(rows))
+
+
+def table(rows: list[dict[str, object]]) -> str:
+    """Return rows as a Markdown table."""
+    columns = list(rows[0])
+    lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
+    lines += [" | ".join(str(row[column]) for column in columns) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""A sidecar over a broker in memory, that can be stopped dead and started again."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from detector.config.load import load_settings
+from detector.config.root import Settings
+from detector.errors import BrokerError
+from detector.reading import Reading
+from detector.sidecar import Running, composed
+from detector.sketch.token_table import TokenTable
+from ingest.broker import BrokerRecord, Message, TopicPartition
+from ingest.key_file import load_secret, new_secret
+from ingest.memory_io import MemoryBroker, MemoryPublisher
+from ingest.opening import open_records, open_sequences
+from ingest.schema_records import RequestRow, SequenceRecord
+from ingest.sealing import KeyRing
+from ingest.topics import topic_names
+from tests.e2e.traffic import TENANT_RULES
+
+PARTITIONS = 2
+
+Told = tuple[str, str, str, int, bytes]
+"""Tenant, request, kind, part and hashes: what a sequence says."""
+
+
+class Gate:
+    """An outlet over a broker in memory whose acknowledgements can be held back or refused."""
+
+    def __init__(self, publisher: MemoryPublisher) -> None:
+        self._publisher = publisher
+        self.is_open = True
+        self.refuses = False
+        self._held: list[tuple[Future[int], Future[int]]] = []
+
+    def send(self, message: Message) -> "Future[int]":
+        future: Future[int] = Future()
+        future.set_running_or_notify_cancel()
+        if self.refuses:
+            future.set_exception(BrokerError("is away", where="gate", hint="wait"))
+            return future
+        self._held.append((future, self._publisher.send(message)))
+        if self.is_open:
+            self.let_go()
+        return future
+
+    def let_go(self) -> None:
+        """Acknowledge what was held back."""
+        held, self._held = self._held, []
+        for future, sent in held:
+            future.set_result(sent.result())
+
+    def flush(self, timeout_s: float) -> None:
+        self._publisher.flush(timeout_s)
+
+    def close(self) -> None:
+        self._publisher.close()
+
+
+class Station:
+    """Starts sidecars, one after the other, on one checkpoint and one broker."""
+
+    def __init__(self, folder: Path, *files: str, **sidecar: Any) -> None:
+        self.key = folder / "key"
+        if not self.key.exists():
+            new_secret(self.key)
+        given = {
+            "files": list(files),
+            "checkpoint_file": str(folder / "checkpoint"),
+            "checkpoint_ms": 1,
+            "rotate_wait_ms": 1,
+            "grace_ms": 5_000,
+            "engine": "engine-0",
+            **sidecar,
+        }
+        config = folder / "config.json"
+        config.write_text(json.dumps({"sidecar": given, "tenancy": {"rules": TENANT_RULES}}))
+        self.settings: Settings = load_settings(
+            str(config), environment={}, key_file=str(self.key)
+        ).settings
+        self.topics = topic_names(self.settings.kafka.topic_prefix)
+        self.broker = MemoryBroker(dict.fromkeys(self.topics, PARTITIONS))
+        self.gate = Gate(self.broker.publisher())
+        self._stack = ExitStack()
+        self.running: Running | None = None
+
+    def start(self, **more: Any) -> Running:
+        """Start a sidecar."""
+        self.gate = Gate(self.broker.publisher())
+        self._stack = ExitStack()
+        self.running = self._stack.enter_context(composed(self.settings, lambda: self.gate, **more))
+        return self.running
+
+    def turns(self, count: int = 3) -> None:
+        """Let the sidecar work."""
+        assert self.running is not None
+        for _ in range(count):
+            self.running.sidecar.turn()
+
+    def crash(self) -> None:
+        """End it where it stands; nothing is written, nothing is sent any more."""
+        self._stack.close()
+        self.running = None
+
+    def stop(self) -> None:
+        """End it in order."""
+        assert self.running is not None
+        self.running.sidecar.end()
+        self.crash()
+
+    def messages(self, topic: str) -> Iterator[BrokerRecord]:
+        """Yield what lies in a topic."""
+        reader = self.broker.reader()
+        reader.assign({TopicPartition(topic, number): 0 for number in range(PARTITIONS)})
+        while records := reader.poll(0.0):
+            yield from records
+
+    def sequences(self) -> Iterator[SequenceRecord]:
+        """Yield the sequences that the broker has."""
+        ring = KeyRing.of(load_secret(self.key))
+        for message in self.messages(self.topics.sequences):
+            unpacked = open_sequences(message, ring)
+            assert not unpacked.rejected
+            yield from unpacked.records
+
+    def rows(self) -> Iterator[RequestRow]:
+        """Yield the rows that the broker has."""
+        for message in self.messages(self.topics.requests):
+            yield from open_records(RequestRow, message).records
+
+    def told(self) -> Counter[Told]:
+        """Return what the sequences say, with how often."""
+        return Counter(map(told, self.sequences()))
+
+    def expected(self, path: Path) -> set[Told]:
+        """Return what a replay of the whole log says."""
+        keys = load_secret(self.key).keys()
+        reading = Reading(self.settings, TokenTable(keys.hash_key, key_id=keys.key_id))
+        return {
+            (
+                one.tenant,
+                one.request_id,
+                one.kind,
+                one.part,
+                one.token_hashes.astype("<u4").tobytes(),
+            )
+            for one in reading.sequences([str(path)], engine="engine-0")
+        }
+
+
+def told(record: SequenceRecord) -> Told:
+    """Return what a sequence says."""
+    return record.tenant, record.request_id, record.kind, record.part, record.token_hashes

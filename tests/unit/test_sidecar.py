@@ -1,0 +1,139 @@
+"""The loop of a sidecar: nothing is forgotten before it is acknowledged, whatever happens when."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.e2e.traffic import WRITERS, pairs
+from tests.unit.growing_log import GrowingLog, pack
+from tests.unit.sidecars import Station
+
+PAIRS = 12
+
+formats = pytest.mark.parametrize("log_format", WRITERS)
+
+
+def written(folder: Path, log_format: str, count: int = PAIRS) -> Path:
+    return WRITERS[log_format](folder / f"whole.{log_format}", pairs(count))
+
+
+@formats
+def test_a_log_reaches_the_broker_once(tmp_path: Path, log_format: str) -> None:
+    whole = written(tmp_path, log_format)
+    station = Station(tmp_path, str(whole))
+    station.start()
+    station.turns()
+    station.stop()
+    told = station.told()
+    assert set(told) == station.expected(whole)
+    assert len(told) == 4 * PAIRS
+    assert set(told.values()) == {1}
+
+
+@formats
+def test_a_second_start_sends_nothing_again(tmp_path: Path, log_format: str) -> None:
+    whole = written(tmp_path, log_format)
+    station = Station(tmp_path, str(whole))
+    for _ in range(3):
+        station.start()
+        station.turns()
+        station.crash()
+    assert set(station.told().values()) == {1}
+
+
+@formats
+def test_what_is_not_acknowledged_is_read_again(tmp_path: Path, log_format: str) -> None:
+    whole = written(tmp_path, log_format)
+    station = Station(tmp_path, str(whole))
+    station.start()
+    station.gate.is_open = False
+    station.turns(5)
+    before = station.told()
+    station.crash()
+    station.start()
+    station.turns(5)
+    station.crash()
+    assert len(before) >= 4 * PAIRS - 2
+    assert all(count == 2 for told, count in station.told().items() if told in before)
+
+
+@formats
+@pytest.mark.parametrize("seed", range(6))
+def test_whenever_it_is_killed_nothing_is_lost_and_nothing_is_half(
+    tmp_path: Path, log_format: str, seed: int
+) -> None:
+    chance = Random(seed)
+    whole = written(tmp_path, log_format, 30)
+    content = whole.read_bytes()
+    log = GrowingLog(tmp_path / "engine.log")
+    station = Station(tmp_path, str(log.path))
+    station.start()
+    station.turns()
+    while content:
+        size = chance.randrange(1, 4000)
+        log.write(content[:size])
+        content = content[size:]
+        station.gate.is_open = chance.random() < 0.5
+        station.turns(chance.randrange(3))
+        match chance.randrange(12):
+            case 0 | 1 | 2:
+                station.crash()
+                station.start()
+            case 3:
+                log.rotate()
+            case 4:
+                station.turns(1)
+                log.copy_truncate()
+            case 5 if (moved := log.path.with_name("engine.log.1")).exists():
+                pack(moved)
+            case 6:
+                station.gate.let_go()
+    station.gate.is_open = True
+    station.gate.let_go()
+    station.turns(40)
+    station.stop()
+    log.close()
+    assert set(station.told()) == station.expected(whole)
+
+
+def test_a_refused_message_is_sent_again(tmp_path: Path) -> None:
+    whole = written(tmp_path, "jsonl")
+    station = Station(tmp_path, str(whole))
+    running = station.start()
+    station.gate.refuses = True
+    station.turns(3)
+    assert running.sidecar.sending.failed_sends
+    assert [reason for reason in running.look().reasons if "is away" in reason]
+    station.gate.refuses = False
+    station.stop()
+    assert set(station.told()) == station.expected(whole)
+
+
+def test_a_request_without_ids_becomes_a_row(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"request_id": "r-1", "ts": 5, "tenant": "acme", "node": "n"}\n')
+    station = Station(tmp_path, str(log), format="jsonl")
+    station.start()
+    station.turns()
+    station.stop()
+    assert [(row.tenant, row.request_id, row.kv_pool) for row in station.rows()] == [
+        ("acme", "r-1", "n")
+    ]
+    assert not list(station.sequences())
+
+
+def test_patterns_find_logs_that_come_later_and_leave_rotated_ones_out(tmp_path: Path) -> None:
+    whole = written(tmp_path, "jsonl")
+    lines = whole.read_bytes().splitlines(keepends=True)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    station = Station(tmp_path, str(logs / "*.log*"))
+    running = station.start()
+    (logs / "a.log").write_bytes(b"".join(lines[:5]))
+    (logs / "a.log.1").write_bytes(b"old\n")
+    (logs / "b.log").write_bytes(b"".join(lines[5:]))
+    station.turns()
+    assert [Path(one.log.name).name for one in running.sidecar.inputs] == ["a.log", "b.log"]
+    station.stop()
+    assert set(station.told()) == station.expected(whole)
