@@ -59,6 +59,7 @@ class SidecarInput:
         self._door: Door | None = None
         self._table: TokenTable | None = None
         self._kv_pool = kv_pool
+        self._reached = Reached(0 if before is None else before.position, before)
         self._signals = signals
         self._had = (
             HadRequests() if before is None else HadRequests(before.had, position=before.position)
@@ -79,13 +80,19 @@ class SidecarInput:
         return made + [one for raw in self._reader.end() for one in self._admitted(raw, table)]
 
     def reached(self) -> Reached:
-        """Return up to where everything has been given away, and what a restart must know."""
+        """Return up to where everything has been given away, and what a restart must know.
+
+        While the file there cannot be told from others yet, what was returned before holds.
+        """
         waiting = (self._reader.oldest_line(), self._runtime.oldest_line(), self.log.next_at)
         position = min(one for one in waiting if one is not None)
         mark = self.log.place(position)
-        if mark is None:
-            return Reached(position, None)
-        return Reached(position, LogMark(self.log.name, position, mark, self._had.across(position)))
+        if mark is not None:
+            had = self._had.across(position)
+            self._reached = Reached(position, LogMark(self.log.name, position, mark, had))
+        elif not self.log.can_read_again:
+            self._reached = Reached(position, None)
+        return self._reached
 
     def release(self, position: int) -> None:
         """Hear that everything below a position is acknowledged and noted."""

@@ -10,7 +10,9 @@ from ingest.kafka_settings import KafkaSettings
 from ingest.key_file import looks_like_a_secret
 from ingest.key_rotation import SealingSettings
 from ingest.packing_settings import PackingSettings
+from ingest.scrape.settings import ScrapeSettings
 from ingest.sidecar_settings import SidecarSettings
+from ingest.signals.settings import SignalSettings
 from ingest.sources.field_map import FieldMap
 from ingest.stream_settings import StreamSettings
 from ingest.tenancy import TenancySettings
@@ -37,6 +39,8 @@ class Settings(Section):
     sealing: SealingSettings = SealingSettings()
     packing: PackingSettings = PackingSettings()
     sidecar: SidecarSettings = SidecarSettings()
+    scrape: ScrapeSettings = ScrapeSettings()
+    signals: SignalSettings = SignalSettings()
     dead_letters: DeadLetterSettings = DeadLetterSettings()
     metrics: MetricsSettings = MetricsSettings()
     stream: StreamSettings = StreamSettings()

@@ -49,11 +49,7 @@ _NEVER: Final = ("/health", "/health_generate")
 """Endpoints that run a generation in SGLang: a mapping that names them is refused."""
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of a mapping: names that do not exist are errors."""
-
-
-class NumberSource(_Part):
+class NumberSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a number is: the highest of several metrics, else the first of `names` that is there.
 
     With `label` the number is the text of that label, as info metrics have it.
@@ -64,14 +60,14 @@ class NumberSource(_Part):
     label: str | None = None
 
 
-class CounterTerm(_Part):
+class CounterTerm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One summand of a counter: the first of `names` that is there, where the labels are such."""
 
     names: Annotated[Names, Meta(min_length=1)]
     where: dict[str, tuple[str, ...]] = {}
 
 
-class RankValues(_Part):
+class RankValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Values of each data-parallel rank in a list of a document; those of `busy` must be zero."""
 
     list: Dotted
@@ -80,7 +76,7 @@ class RankValues(_Part):
     busy: tuple[Dotted, ...] = ()
 
 
-class Document(_Part):
+class Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A JSON endpoint: the first of `paths` that there is, asked in each scrape or at the start.
 
     `identifies` is a field whose presence shows that the engine is of this kind.
@@ -93,7 +89,7 @@ class Document(_Part):
     identifies: Dotted | None = None
 
 
-class Mapping(_Part):
+class Mapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All that must be known of one kind of engine to make runtime samples of it."""
 
     mapping: Literal[1]

@@ -89,8 +89,10 @@ class _Series:
         return by_rank.get(None, []) if self.is_only or is_wide else []
 
     def counted(self, name: str) -> list[Sample] | None:
-        """Return the series of a counter; those without a rank are told by the first, None by
-        others, as they say nothing of a rank."""
+        """Return the series of a counter; None if it is the engine's as a whole.
+
+        Series without a rank count for the first rank; they say nothing of the others.
+        """
         by_rank = self.groups.get(name, {})
         own, shared = by_rank.get(self.rank, []), by_rank.get(None, [])
         if not self.is_first and shared and not own:
@@ -224,10 +226,14 @@ def _from_entry(one: RankReading, document: Document, entry: object) -> None:
 
 
 def _take(one: RankReading, quantity: str, value: object, *, replaces: bool) -> None:
-    """Keep a value of a document. What a rank says replaces metrics, which are older; what is said
-    of the whole engine only fills gaps."""
+    """Keep a value of a document.
+
+    What a rank says replaces metrics, which are older; what the engine says only fills gaps.
+    """
     if isinstance(value, str) and value:
         one.texts.setdefault(quantity, value)
-    elif isinstance(value, int | float) and not isinstance(value, bool) and is_quantity(value):
-        if replaces or quantity not in one.numbers:
-            one.numbers[quantity] = float(value)
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_quantity(value):
+        return
+    if replaces or quantity not in one.numbers:
+        one.numbers[quantity] = float(value)

@@ -1,4 +1,4 @@
-"""From the reading of a rank to its runtime sample: sizes in tokens, roles, counters as they are."""
+"""From the reading of a rank to its runtime sample: sizes in tokens, counters as they are."""
 
 import re
 from typing import Final, NamedTuple

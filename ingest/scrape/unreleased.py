@@ -1,8 +1,8 @@
 """How much KV memory no request accounts for, and how surely that can be said.
 
-At idle it is what is still used, exactly: cached blocks that nobody uses do not count as used. Under
-load it can only be bounded, because requests share prefixes. What an engine calls used is total
-minus available minus evictable by definition, so the sum of these always agrees and shows nothing.
+At idle it is what is still used, exactly: cached blocks that nobody uses do not count as used.
+Under load it can only be bounded, because requests share prefixes. What an engine calls used is
+total minus available minus evictable by definition, so their sum always agrees and shows nothing.
 """
 
 from collections import deque

@@ -3,11 +3,13 @@
 from typing import Final, NamedTuple
 
 from detector.errors import RecordError
-from ingest.sources.sglang_lines import read_record
+from ingest.sources.sglang_lines import PREFIX_BYTES, read_record
 
 STARTS: Final = (b'{"ti', b"Fini")
 """How records of the request log begin, as JSON and as text, cut to what tells messages apart."""
 
+_JSON_START: Final = b'{"timestamp"'
+_JSON_RECEIVED: Final = b'"event": "request.received'
 _JSON_ABORT: Final = b'"abort"'
 _TEXT_ABORT: Final = b"'abort'"
 
@@ -25,7 +27,10 @@ def read_aborted(line: bytes) -> AbortedRequest | None:
 
     A line that holds the word is taken apart; prompts and answers in it are never compared.
     """
-    if _JSON_ABORT not in line and _TEXT_ABORT not in line:
+    is_json = _JSON_START in line[:PREFIX_BYTES]
+    if is_json and _JSON_RECEIVED in line[:PREFIX_BYTES]:
+        return None
+    if (_JSON_ABORT if is_json else _TEXT_ABORT) not in line:
         return None
     try:
         record = read_record(line)

@@ -7,15 +7,19 @@ from typing import Final, NamedTuple
 import msgspec
 
 HEADER_BYTES: Final = 256
-"""A message begins within so many bytes of its line: process, level, time and place stand before."""
+"""A message begins within so many bytes of its line: process, level, time, place before."""
 
 MESSAGE_BYTES: Final = 1024
 """How much of a message is looked at: a request id of 512 characters and the words around it."""
 
-_JSON_MESSAGE: Final = (b'"message": "', b'"message":"')
+JSON_MESSAGE: Final = b'"message": "'
+"""What stands before the message in a JSON line; the same without a space is understood too."""
+
 _JSON_LINE: Final = re.compile(rb"(?:\([^()]{1,100} pid=\d+\) )?(?=\{\")")
+_BRACKETS: Final = (b"[", b"(")
+_CLOCK: Final = re.compile(rb"\d\d:\d\d:\d\d ")
 _COLOURS: Final = re.compile(rb"\x1b\[[0-9;]*m")
-_EXCEPTION: Final = re.compile(rb"[A-Za-z_.]{1,100}(?:Error|Exception): ")
+_ERROR: Final = b"Error: "
 _DATED: Final = re.compile(
     rb"(?<![\d-])(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{3}))?"
 )
@@ -42,12 +46,15 @@ def message_start(line: bytes) -> int:
     """
     first = line[:1]
     if first == b"{" or (first == b"(" and line.find(b') {"', 0, 128) > 0):
-        for key in _JSON_MESSAGE:
+        for key in (JSON_MESSAGE, JSON_MESSAGE.replace(b" ", b"")):
             at = line.find(key, 0, MESSAGE_BYTES)
             if at >= 0:
                 return at + len(key)
         return 0
-    return line.find(b"] ", 0, HEADER_BYTES) + 2 if first != b"I" or line[:5] != b"INFO:" else 0
+    at = line.find(b"] ", 0, HEADER_BYTES)
+    if at < 0 or (first not in _BRACKETS and _CLOCK.search(line, 0, at) is None):
+        return 0
+    return at + 2
 
 
 def without_colours(line: bytes) -> bytes:
@@ -70,9 +77,11 @@ def read_message(line: bytes, start: int) -> LogMessage | None:
 
 
 def behind_exception(line: bytes) -> int:
-    """Return where the text of an exception begins that ends a traceback; 0 if it is none."""
-    found = _EXCEPTION.match(line)
-    return 0 if found is None else found.end()
+    """Return where the text of an error begins that ends a traceback; 0 if it is none."""
+    at = line.find(_ERROR, 0, HEADER_BYTES)
+    if at < 0 or not line[:at].replace(b".", b"").isalnum():
+        return 0
+    return at + len(_ERROR)
 
 
 def time_ms(head: bytes, now_ms: int) -> int:

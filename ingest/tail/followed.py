@@ -14,15 +14,18 @@ from typing import Final
 
 from ingest.sources.base import CoverageSink
 from ingest.tail.hygiene import delete_read, free_read
-from ingest.tail.identity import FileIdentity
+from ingest.tail.identity import FileIdentity, identity_of
 from ingest.tail.opened import Opened, PlainFile, open_log
 from ingest.tail.siblings import (
+    TRIES,
     Candidate,
     FileMark,
+    Seen,
     copies_since,
     files_since,
     mark_of_nothing,
     rotated,
+    seen,
 )
 from ingest.tail.splitter import Line, Splitter
 
@@ -91,12 +94,10 @@ class FollowedLog:
         self._mark = mark
         self._is_unreadable = False
         if mark is not None:
-            since = files_since(path, mark, salt=salt)
-            if not since.found and mark.offset:
+            if not self._open_since(mark) and mark.offset:
                 coverage.broken("file_gone")
-            self._open(since.files)
-        elif path.is_file():
-            self._open([Candidate(path, path.stat().st_size if from_end else 0)])
+        elif (live := seen(path)) is not None:
+            self._open([Candidate(live, live.size if from_end else 0)])
         else:
             self._mark = mark_of_nothing(time.time_ns() - CLOCK_NS, salt)
 
@@ -142,11 +143,14 @@ class FollowedLog:
         return []
 
     def place(self, position: int) -> FileMark | None:
-        """Return the file of a position; None if it was there and nothing was polled yet."""
+        """Return the file of a position; None while that file has too little to be known by."""
         parts = [*self._read, *([self._now] if self._now is not None else [])]
         for part in reversed(parts):
             if part.start <= position:
-                return part.mark(part.start_offset + position - part.start)
+                mark = part.mark(part.start_offset + position - part.start)
+                if part.file.is_known():
+                    return mark
+                return None if mark.offset else _bare(mark, self._salt)
         return self._mark
 
     def release(self, position: int) -> None:
@@ -173,30 +177,47 @@ class FollowedLog:
         if isinstance(part.file, PlainFile) and free_read(part.file, below):
             self._done(part)
             part.is_truncated = True
-            self._open([Candidate(self._path, 0)])
+            self._open_live()
 
-    def _open(self, files: Iterable[Candidate]) -> None:
-        """Open files to be read next; one that went away meanwhile is passed over."""
-        for path, offset in files:
+    def _open_since(self, mark: FileMark, *, without: FileIdentity | None = None) -> bool:
+        """Open what must be read from a mark on, but one file; True if the mark's own is there."""
+        for _ in range(TRIES):
+            since = files_since(self._path, mark, salt=self._salt)
+            if self._open(one for one in since.files if not _is(one.file, without)):
+                break
+        return since.found
+
+    def _open(self, files: Iterable[Candidate]) -> bool:
+        """Open files to be read next; opens none and returns False if one was renamed meanwhile."""
+        opened: list[_Part] = []
+        for file, offset in files:
             try:
-                file = open_log(path, salt=self._salt, coverage=self._coverage, offset=offset)
+                log = open_log(file.path, salt=self._salt, coverage=self._coverage, offset=offset)
             except FileNotFoundError:
-                continue
+                break
             except OSError:
                 if not self._is_unreadable:
                     self._coverage.broken("file_unreadable")
                 self._is_unreadable = True
                 continue
             self._is_unreadable = False
-            part = _Part(file, start_offset=file.begins_at)
-            part.empty = None if file.has_content() else part.mark(0)
-            self._next.append(part)
+            opened.append(_Part(log, start_offset=log.begins_at))
+            if not log.identity().is_same_inode(file.device, file.inode):
+                break
+        else:
+            for part in opened:
+                part.empty = None if part.file.has_content() else part.mark(0)
+            self._next.extend(opened)
+            return True
+        for part in opened:
+            part.file.close()
+        return False
 
     def _current(self, now_s: float) -> _Part | None:
         """Return the file to read; the log's own once it is there."""
         if self._now is None:
-            if not self._next and self._path.is_file():
-                self._open([Candidate(self._path, 0)])
+            if not self._next:
+                self._open_live()
             if self._next:
                 self._now = self._next.popleft()
                 self._now.start = self._splitter.position
@@ -214,29 +235,28 @@ class FollowedLog:
                 return False
             self._done(part)
             return True
-        if not self._is_replaced(part):
-            return False
-        since = files_since(self._path, part.mark(part.file.offset), salt=self._salt)
-        own = part.file.identity()
-        self._open(one for one in since.files if not _is_file(one.path, own))
+        if self._is_replaced(part):
+            self._open_since(part.mark(part.file.offset), without=part.file.identity())
         return bool(self._next)
 
     def _look_for_copies(self, part: _Part, empty: FileMark) -> None:
         """Read first what a file held that was copied and truncated before anybody looked."""
         part.empty = None
-        own = part.file.identity()
-        names = [path for path in rotated(self._path) if not _is_file(path, own)]
-        copies = copies_since(names, empty)
-        if copies:
-            later = [part, *self._next]
-            self._next.clear()
-            self._open(copies)
+        known = [one.file.identity() for one in (part, *self._read)]
+        older = [f for f in rotated(self._path) if not any(_is(f, one) for one in known)]
+        later = [part, *self._next]
+        self._next.clear()
+        self._open(copies_since(older, empty))
+        if self._next:
             self._next.extend(later)
             self._now = None
+        else:
+            self._next.extend(later[1:])
 
     def _is_replaced(self, part: _Part) -> bool:
         """Tell whether the log's path is another file now."""
-        return self._path.exists() and not _is_file(self._path, part.file.identity())
+        live = seen(self._path)
+        return live is not None and not _is(live, part.file.identity())
 
     def _done(self, part: _Part) -> None:
         self._splitter.seam()
@@ -245,19 +265,25 @@ class FollowedLog:
 
     def _truncated(self, part: _Part) -> None:
         """Read on in the copy that was made before the truncation, if there is one."""
-        since = files_since(self._path, part.mark(part.file.offset), salt=self._salt)
         self._done(part)
         part.is_truncated = True
-        if since.found:
-            self._open(one for one in since.files if one.path != self._path)
-        else:
+        for later in self._next:
+            later.file.close()
+        self._next.clear()
+        if not self._open_since(part.mark(part.file.offset)):
             self._coverage.broken("truncated_unread")
-        self._open([Candidate(self._path, 0)])
+
+    def _open_live(self) -> None:
+        live = seen(self._path)
+        if live is not None:
+            self._open([Candidate(live, 0)])
 
 
-def _is_file(path: Path, identity: FileIdentity) -> bool:
-    try:
-        status = path.stat()
-    except OSError:
-        return False
-    return identity.is_same_inode(status.st_dev, status.st_ino)
+def _bare(mark: FileMark, salt: bytes) -> FileMark:
+    """Return a mark that knows its file by the inode alone."""
+    identity = identity_of(mark.identity.device, mark.identity.inode, b"", salt)
+    return FileMark(identity, mark.offset, mark.modified_ns)
+
+
+def _is(file: Seen, identity: FileIdentity | None) -> bool:
+    return identity is not None and identity.is_same_inode(file.device, file.inode)

@@ -60,8 +60,7 @@ def truncate_read(descriptor: int, below: int) -> bool:
 
 def delete_read(identity: FileIdentity, *, live: Path) -> None:
     """Delete a rotated file of a log, whatever it is called by now."""
-    for path in rotated(live):
-        with contextlib.suppress(OSError):
-            status = path.stat()
-            if identity.is_same_inode(status.st_dev, status.st_ino):
-                path.unlink()
+    for file in rotated(live):
+        if identity.is_same_inode(file.device, file.inode):
+            with contextlib.suppress(OSError):
+                file.path.unlink()

@@ -12,6 +12,10 @@ import msgspec
 HEAD_BYTES: Final = 1024
 """How much of a file is its head: a few lines, with times and ids that no other file has."""
 
+KNOWN_BYTES: Final = 128
+"""With less, files are not told apart: a line begins with its time, and many lines have the same.
+A checkpoint then goes to the beginning of such a file only, as if it were empty."""
+
 DIGEST_BYTES: Final = 8
 """Two files out of a million agree by chance with probability 2^-25."""
 
@@ -21,7 +25,8 @@ SALT_BYTES: Final = 16
 class FileIdentity(msgspec.Struct, frozen=True):
     """One file as it was when it was last looked at; `head_bytes` is how much of it was digested.
 
-    Zero stands for a file that was empty, or whose head is gone: its inode must do.
+    Zero stands for a file that held less than KNOWN_BYTES, or whose head is gone: its inode must
+    do.
     """
 
     device: int

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from ingest.sources.base import CoverageSink
 from ingest.sources.unpack import CorruptStreamError, is_packed, unpack
-from ingest.tail.identity import HEAD_BYTES, FileIdentity, identity_of
+from ingest.tail.identity import HEAD_BYTES, KNOWN_BYTES, FileIdentity, identity_of
 
 READ_BYTES: Final = 256 * 1024
 """Most bytes read at once: about a core's second-level cache."""
@@ -29,6 +29,10 @@ class Opened(Protocol):
 
     def has_content(self) -> bool:
         """Tell whether anything was written to it yet."""
+        ...
+
+    def is_known(self) -> bool:
+        """Tell whether it begins with enough to be known by, also as a copy."""
         ...
 
     def read(self) -> bytes:
@@ -80,6 +84,10 @@ class PlainFile:
     def has_content(self) -> bool:
         """Tell whether anything was written to it yet."""
         return self.size > 0
+
+    def is_known(self) -> bool:
+        """Tell whether it begins with enough to be known by, also as a copy."""
+        return len(self._head) >= KNOWN_BYTES or not self.has_head
 
     def read(self) -> bytes:
         """Return what comes next, b"" at the end or when the file was truncated."""
@@ -138,6 +146,10 @@ class PackedFile:
 
     def has_content(self) -> bool:
         """Return True: nobody packs an empty file."""
+        return True
+
+    def is_known(self) -> bool:
+        """Return True: nothing is written to it any more."""
         return True
 
     def read(self) -> bytes:

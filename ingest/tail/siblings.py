@@ -18,6 +18,9 @@ Python's .2026-11-29_17, each with .gz or .zst once it is compressed."""
 _NUMBER: Final = re.compile(r"\d{1,4}")
 """A number counts rotations, so the highest is the oldest; anything longer is a time."""
 
+TRIES: Final = 100
+"""A folder is looked at again when files were renamed meanwhile, which takes microseconds."""
+
 
 class FileMark(msgspec.Struct, frozen=True):
     """A place in a file: `offset` in unpacked bytes; `modified_ns` is when it was last written."""
@@ -32,10 +35,25 @@ def mark_of_nothing(since_ns: int, salt: bytes) -> FileMark:
     return FileMark(identity_of(0, 0, b"", salt), 0, since_ns)
 
 
-class Candidate(NamedTuple):
-    """A file of the log that is there now, with where reading starts in it."""
+class Seen(NamedTuple):
+    """A file of a log as the folder had it at one moment."""
 
     path: Path
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+
+    @property
+    def name(self) -> tuple[Path, int, int]:
+        """What must not change while one looks."""
+        return self.path, self.device, self.inode
+
+
+class Candidate(NamedTuple):
+    """A file of the log, with where reading starts in it."""
+
+    file: Seen
     offset: int
 
 
@@ -51,16 +69,33 @@ def is_rotated(path: Path, live: Iterable[Path]) -> bool:
     return any(_tag(path, one) is not None for one in live)
 
 
-def rotated(live: Path) -> list[Path]:
+def seen(path: Path) -> Seen | None:
+    """Look at one file; None if there is no such regular file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    if not os.path.isfile(path):
+        return None
+    return Seen(path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def rotated(live: Path) -> list[Seen]:
     """Return the rotated files of a log, oldest first; a compressed one only without its plain."""
     tags = {
-        path: tag
+        file: tag
         for path in _folder(live.parent)
-        if (tag := _tag(path, live)) is not None and path.is_file()
+        if (tag := _tag(path, live)) is not None and (file := seen(path)) is not None
     }
     plain = {tag[1] for tag in tags.values() if not tag[0]}
-    kept = [path for path, tag in tags.items() if not tag[0] or tag[1] not in plain]
-    return sorted(kept, key=lambda path: _age(tags[path][1]))
+    kept = [file for file, tag in tags.items() if not tag[0] or tag[1] not in plain]
+    return sorted(kept, key=lambda file: _age(tags[file][1]))
+
+
+def all_files(live: Path) -> list[Seen]:
+    """Return the rotated files of a log, oldest first, and behind them the one at its path."""
+    newest = seen(live)
+    return [*rotated(live), *([] if newest is None else [newest])]
 
 
 def files_since(live: Path, mark: FileMark, *, salt: bytes) -> Since:
@@ -69,37 +104,39 @@ def files_since(live: Path, mark: FileMark, *, salt: bytes) -> Since:
     Where its file is gone, those count as younger that were written to after it. So do copies of a
     file that was empty at the mark: there was nothing to know them by.
     """
-    files = [*rotated(live), *([live] if live.is_file() else [])]
-    at = _position(files, mark, salt)
-    if at is not None:
-        younger = (Candidate(path, 0) for path in files[at + 1 :])
-        copies = copies_since(files[:at], mark)
-        return Since((*copies, Candidate(files[at], mark.offset), *younger), found=True)
-    younger_files = [path for path in files if _modified_ns(path) >= mark.modified_ns]
-    return Since(tuple(Candidate(path, 0) for path in younger_files), found=False)
+    for _ in range(TRIES):
+        files = all_files(live)
+        since = _since(files, mark, salt)
+        if [file.name for file in all_files(live)] == [file.name for file in files]:
+            break
+    return since
 
 
-def copies_since(rotated_files: list[Path], mark: FileMark) -> list[Candidate]:
+def copies_since(older: Iterable[Seen], mark: FileMark) -> list[Candidate]:
     """Return what was copied from a file that was empty at a mark, before it was truncated."""
     if mark.identity.head_bytes or mark.offset:
         return []
-    newer = (path for path in rotated_files if _modified_ns(path) > mark.modified_ns)
-    return [Candidate(path, 0) for path in newer]
+    return [Candidate(file, 0) for file in older if file.modified_ns > mark.modified_ns]
 
 
-def _position(files: list[Path], mark: FileMark, salt: bytes) -> int | None:
+def _since(files: list[Seen], mark: FileMark, salt: bytes) -> Since:
+    at = _position(files, mark, salt)
+    if at is None:
+        younger = (file for file in files if file.modified_ns >= mark.modified_ns)
+        return Since(tuple(Candidate(file, 0) for file in younger), found=False)
+    behind = (Candidate(file, 0) for file in files[at + 1 :])
+    copies = copies_since(files[:at], mark)
+    return Since((*copies, Candidate(files[at], mark.offset), *behind), found=True)
+
+
+def _position(files: list[Seen], mark: FileMark, salt: bytes) -> int | None:
     """Find the file of a mark: by its inode, or as a copy, or as a compressed copy."""
     copy = None
-    for at, path in enumerate(files):
-        try:
-            status = path.stat()
-        except OSError:
+    for at, file in enumerate(files):
+        if not mark.identity.has_head(head_of(file.path), salt):
             continue
-        head = head_of(path)
-        if not mark.identity.has_head(head, salt):
-            continue
-        if mark.identity.is_same_inode(status.st_dev, status.st_ino):
-            if status.st_size >= mark.offset:
+        if mark.identity.is_same_inode(file.device, file.inode):
+            if file.size >= mark.offset:
                 return at
         elif mark.identity.head_bytes:
             copy = at
@@ -125,10 +162,3 @@ def _folder(folder: Path) -> list[Path]:
         return [folder / name for name in os.listdir(folder)]
     except OSError:
         return []
-
-
-def _modified_ns(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0

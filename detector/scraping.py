@@ -1,0 +1,66 @@
+"""Composition of the scraper: engines from the settings, feed for the loop, state for metrics."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from detector.config.root import Settings
+from exporters.engine_state import EnginesState, EngineState
+from ingest.scrape.figures import (
+    CLEAR_FAILURES,
+    METADATA_MISMATCHES,
+    TRANSFER_FAILURES,
+    EngineFigures,
+)
+from ingest.scrape.scraper import BackgroundScraper, make_scraper
+
+
+class Scraping:
+    """The scraper of a process: `background.feed` for the loop, `engines` for the metrics."""
+
+    def __init__(self, background: BackgroundScraper) -> None:
+        self.background = background
+
+    def engines(self) -> EnginesState:
+        """Return the state of the engines as of now."""
+        scraper = self.background.scraper
+        return EnginesState(
+            engines=tuple(_state(figures) for figures in scraper.figures()),
+            scrapes=scraper.counted(),
+            dropped_samples=self.background.dropped,
+        )
+
+
+@contextmanager
+def scraping(settings: Settings) -> Iterator[Scraping | None]:
+    """Scrape the engines of the settings until the block ends; None without any.
+
+    Raises SettingsError for a mapping, a certificate file or names that cannot be used.
+    """
+    if not settings.scrape.targets:
+        yield None
+        return
+    scraper = make_scraper(
+        settings.scrape, engine=settings.sidecar.engine, kv_pool=settings.sidecar.kv_pool
+    )
+    background = BackgroundScraper(scraper, interval_s=settings.scrape.interval_ms / 1000)
+    try:
+        yield Scraping(background)
+    finally:
+        background.close()
+
+
+def _state(figures: EngineFigures) -> EngineState:
+    return EngineState(
+        engine=figures.engine,
+        rank="" if figures.rank is None else str(figures.rank),
+        unreleased_tokens=figures.unreleased_tokens,
+        unreleased_quality=figures.unreleased_quality.value,
+        pool_usage_ratio=figures.pool_usage_ratio,
+        clear_failures=_by_source(figures.counts, CLEAR_FAILURES),
+        metadata_mismatches=_by_source(figures.counts, METADATA_MISMATCHES),
+        transfer_failures=_by_source(figures.counts, TRANSFER_FAILURES),
+    )
+
+
+def _by_source(counts: Mapping[tuple[str, str], int], figure: str) -> dict[str, int]:
+    return {source: count for (name, source), count in counts.items() if name == figure}
