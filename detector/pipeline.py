@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from detector.finding import Finding
 from detector.index.density import PoolDensity
 from detector.index.postings import Hits, PostingIndex
+from detector.index.selection import selected
 from detector.index.sequences import SequenceStore
 from detector.index.taint import TaintedShingles
 from detector.index.tenant_table import TenantTable, mark_of
 from detector.kernels.intake import learn_shown, take
 from detector.kernels.shingle import shingles
-from detector.kernels.winnow import sample
 from detector.match.attribution import Attribution, Attributor
 from detector.match.confidence import confidence, thresholds
 from detector.match.judge import Judge
@@ -124,7 +124,7 @@ class Detector:
         party = self._party(sequence)
         self._make_room(len(sequence.token_hashes))
         keys, masked, rare = self._take(sequence, party, prepared)
-        use = self._select(keys, masked, rare, prepared)
+        use = selected(self._settings.index, keys, masked, rare, prepared)
         at = self._store.add(sequence, party)
         pool_keys = self._index.pool_keys(keys, sequence.kv_pool)
         hits = self._index.observe(pool_keys, use, at, window_ms=self._settings.window.length_ms)
@@ -240,18 +240,6 @@ class Detector:
             return take(sequence.token_hashes, least, *known)  # type: ignore[no-any-return]
         keys, masked, _ = prepared
         return keys, masked, learn_shown(keys, masked, *known)
-
-    def _select(self, keys: Keys, masked: Mask, rare: Mask, prepared: Prepared | None) -> Mask:
-        """Return which shingles to index: all that are not common for everybody, or a sample.
-
-        Leaving the common ones out saves most of the work on stock phrases; runs are extended over
-        them.
-        """
-        if self._settings.index.sampling == "every":
-            return rare
-        if prepared is not None and prepared.picked is not None:
-            return prepared.picked
-        return sample(keys, masked, self._settings.index.winnow_window)  # type: ignore[no-any-return]
 
     def _count(self, shingles_seen: int, common: int, hits: Hits) -> None:
         """Count a response's shingles, and those that other tenants have shown as well."""
