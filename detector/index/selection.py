@@ -28,3 +28,8 @@ def selected(
     else:
         picked = sample(keys, masked, settings.winnow_window)
     return picked & rare
+
+
+def sampled_from(settings: IndexSettings) -> int:
+    """Return of how many neighbouring rare shingles one is kept at least."""
+    return 1 if settings.sampling == "every" else settings.winnow_window

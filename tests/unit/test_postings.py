@@ -9,6 +9,7 @@ from detector.index import postings
 from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.kernels.postings import HIT_CAP, OWNER_CAP
+from detector.kernels.winnow import winnow
 from detector.model import MAX_SEQUENCE_TOKENS, Kind, Sequence
 from detector.sketch.shingle import Keys, shingle_keys
 from tests.unit.postings_model import Hit, PostingModel, as_listed
@@ -230,3 +231,17 @@ def test_an_empty_sequence_is_no_work() -> None:
     both = Pair()
     assert both.observe(prompt("a", "1", 0, text(1, 0)), 1, np.empty(0, np.int64)) == ([], [])
     assert both.index.rows == 0
+
+
+def test_a_sample_of_the_smallest_keys_is_spread_over_the_table() -> None:
+    """Placed by their highest bits as they are, they would pile up and overflow at one end."""
+    keys = np.random.default_rng(4).integers(-(1 << 63), (1 << 63) - 1, 400_000)
+    picked = keys[winnow(keys, 16)]
+    shares = {}
+    for sampled in (False, True):
+        index = PostingIndex(SequenceStore(), memory_bytes=1 << 20, sampled=sampled)
+        placed = index.pool_keys(picked, "pool").view(np.uint64) >> np.uint64(58)
+        shares[sampled] = np.bincount(placed.astype(np.int64)).max() * 64 / len(picked)
+        assert len(np.unique(index.pool_keys(picked, "pool"))) == len(np.unique(picked))
+    assert shares[False] > 4
+    assert shares[True] < 1.2
