@@ -67,7 +67,7 @@ $(GENERATED)/manifest.json: $(READY) $(wildcard detector/sample/*.py)
 	  write_dataset(7, Path("$(GENERATED)"), language=load_language())'
 
 .PHONY: bench
-bench: $(READY) ## Measure speed and memory on this machine (BENCH=kernels JSON=FILE)
+bench: $(READY) ## Measure speed and memory on this machine (BENCH=kernels or endtoend, JSON=FILE)
 	@$(if $(BENCH),$(BIN)/python -m detector.benchmarks $(BENCH) $(if $(JSON),--json $(JSON)),$(BIN)/bleedwatch bench)
 
 .PHONY: fuzz

@@ -1,13 +1,15 @@
-"""`python -m detector.benchmarks kernels [--json FILE]`: run a bench and print its table."""
+"""`python -m detector.benchmarks kernels|endtoend [--json FILE]`: run a bench, print its table."""
 
 import argparse
 import json
 import sys
 from pathlib import Path
 
-from detector.benchmarks.kernels import Report, run_kernels
+from detector.benchmarks.kernels import Report, run_kernels, run_long_end_to_end
 
 _COLUMNS = ("group", "contestant", "unit", "ns_median", "ns_p10", "ns_p90", "ours_is_faster_by")
+
+_BENCHES = {"kernels": run_kernels, "endtoend": run_long_end_to_end}
 
 
 def markdown(report: Report) -> str:
@@ -23,10 +25,10 @@ def markdown(report: Report) -> str:
 def main() -> None:
     """Measure, print, and write the JSON file if one is named."""
     parser = argparse.ArgumentParser(prog="python -m detector.benchmarks")
-    parser.add_argument("bench", choices=["kernels"])
+    parser.add_argument("bench", choices=sorted(_BENCHES))
     parser.add_argument("--json", type=Path, help="also write rows and ratios to this file")
     wanted = parser.parse_args()
-    report = run_kernels(on_progress=lambda what: print(what, file=sys.stderr))
+    report = _BENCHES[wanted.bench](on_progress=lambda what: print(what, file=sys.stderr))
     print(markdown(report))
     if wanted.json:
         wanted.json.write_text(json.dumps({"ratios": report.ratios, "rows": report.rows}, indent=1))
