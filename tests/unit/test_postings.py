@@ -245,3 +245,17 @@ def test_a_sample_of_the_smallest_keys_is_spread_over_the_table() -> None:
         assert len(np.unique(index.pool_keys(picked, "pool"))) == len(np.unique(picked))
     assert shares[False] > 4
     assert shares[True] < 1.2
+
+
+def test_no_posting_of_a_sample_is_lost() -> None:
+    draw = np.random.default_rng(5)
+    index = PostingIndex(store := SequenceStore(), memory_bytes=LARGE, sampled=True)
+    held = 0
+    for number in range(200):
+        keys = draw.integers(-(1 << 63), (1 << 63) - 1, 1_000)
+        use = winnow(keys, 8)
+        held += int(use.sum())
+        index.make_room(len(keys), 0)
+        at = store.add(response("t", str(number), 0, text(number, 10)), 1)
+        index.observe(index.pool_keys(keys, "pool"), use, at, window_ms=300_000)
+    assert index.live_postings(0) == held
