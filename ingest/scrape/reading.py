@@ -90,7 +90,8 @@ class _Series:
 
     def counted(self, name: str) -> list[Sample] | None:
         """Return the series of a counter; those without a rank are told by the first, None by
-        others, as they say nothing of a rank."""
+        others, as they say nothing of a rank.
+        """
         by_rank = self.groups.get(name, {})
         own, shared = by_rank.get(self.rank, []), by_rank.get(None, [])
         if not self.is_first and shared and not own:
@@ -225,7 +226,8 @@ def _from_entry(one: RankReading, document: Document, entry: object) -> None:
 
 def _take(one: RankReading, quantity: str, value: object, *, replaces: bool) -> None:
     """Keep a value of a document. What a rank says replaces metrics, which are older; what is said
-    of the whole engine only fills gaps."""
+    of the whole engine only fills gaps.
+    """
     if isinstance(value, str) and value:
         one.texts.setdefault(quantity, value)
     elif isinstance(value, int | float) and not isinstance(value, bool) and is_quantity(value):

@@ -9,16 +9,11 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 from typing import Final
 
-from ingest.limits import MAX_TEXT_CHARS
 from ingest.schema_records import EngineEvent, EventKind
-from ingest.signals.finished import STARTS, read_aborted
+from ingest.signals.finished import STARTS
 from ingest.signals.lines import (
     HEADER_BYTES,
-    LogMessage,
-    behind_exception,
     message_start,
-    read_message,
-    time_ms,
     without_colours,
 )
 from ingest.signals.patterns import HEAD_CHARS, PatternFile, SignalPattern
