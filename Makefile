@@ -80,7 +80,7 @@ tenants: $(READY) ## Measure the memory of a million tenants in ten thousand poo
 	@$(BIN)/python -m tests.bench.tenants
 
 .PHONY: bench
-bench: $(READY) ## Measure speed and memory on this machine (BENCH=kernels or records, JSON=FILE)
+bench: $(READY) ## Measure speed and memory on this machine (BENCH=kernels, endtoend, records, JSON=FILE)
 	@$(if $(BENCH),$(BIN)/python -m detector.benchmarks $(BENCH) $(if $(JSON),--json $(JSON)),$(BIN)/bleedwatch bench)
 
 .PHONY: fuzz

@@ -68,7 +68,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     `reasons` maps each explanation reason to the matched shingles it subtracted from this pair;
     `containment` is the share of the sink's shingles found in the source, 0 to 1; `rarity` the
-    share of the longest run's shingles never seen with any other tenant, 0 to 1.
+    share of the longest run's shingles never seen with any other tenant, 0 to 1. `similarity` is
+    the Jaccard similarity of both responses' bigrams where the whole response was duplicated; a
+    duplicate without runs is an edited copy, whose unexplained tokens lie in common bigrams.
     """
 
     runs: tuple[Run, ...]
@@ -79,6 +81,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     rarity: float
     reasons: dict[str, int]
     thresholds: Thresholds
+    similarity: float | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,17 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detector.finding import Finding
+from detector.index.copies import CopyIndex
 from detector.index.density import PoolDensity
 from detector.index.memory import Memory
 from detector.index.postings import Hits, PostingIndex
+from detector.index.selection import sampled_from, selected
 from detector.index.sequences import SequenceStore
 from detector.index.showings import Taint
 from detector.index.tenant_table import mark_of
 from detector.kernels.intake import learn_shown, take
 from detector.kernels.shingle import shingles
-from detector.kernels.winnow import sample
 from detector.match.attribution import Attribution, Attributor
 from detector.match.confidence import confidence, thresholds
+from detector.match.copies import Copies
 from detector.match.judge import Judge
 from detector.match.sessions import SessionRepeats
 from detector.match.sink import Sink, SinkHits
@@ -66,6 +68,7 @@ class Detector:
         self._memory = Memory(settings.commonness) if memory is None else memory
         self._seen, self._tainted = self._memory.seen, self._memory.tainted
         self._store = SequenceStore()
+        self._sampled = settings.index.sampling == "winnow"
         self._index = PostingIndex(
             self._store, memory_bytes=index_bytes or settings.index.memory_bytes
         )
@@ -80,6 +83,14 @@ class Detector:
             store=self._store,
             index=self._index,
             tainted=self._tainted,
+            window_ms=settings.window.length_ms,
+            sampled_from=sampled_from(settings.index),
+        )
+        self._copies = Copies(
+            settings.copies,
+            store=self._store,
+            index=CopyIndex(settings.copies, self._store, keep_ms=settings.window.keep_ms),
+            explanations=self._judge.explanations,
             window_ms=settings.window.length_ms,
         )
         self._density = PoolDensity(window_ms=settings.window.length_ms)
@@ -146,7 +157,7 @@ class Detector:
         party = self._party(sequence)
         self._make_room(len(sequence.token_hashes))
         keys, masked, tagged, rare = self._take(sequence, party, prepared)
-        use = self._select(keys, masked, rare, prepared)
+        use = selected(self._settings.index, keys, masked, rare, prepared)
         at = self._store.add(sequence, party)
         pool_keys = self._index.pool_keys(keys, sequence.kv_pool)
         hits = self._index.observe(pool_keys, use, at, window_ms=self._settings.window.length_ms)
@@ -154,7 +165,8 @@ class Detector:
         self._density.add(sequence.kv_pool, whole, sequence.started_at_ms)
         if sequence.kind is Kind.RESPONSE:
             self._count(len(keys), whole - int(np.count_nonzero(rare)), hits)
-        if not len(hits.at):
+        near = self._copies.meet(at, now_ms=self._now_ms)
+        if not len(hits.at) and not near:
             return []
         sink = Sink(
             at=at, party=party, sequence=sequence, store=self._store,
@@ -164,6 +176,7 @@ class Detector:
         findings = [one for (each, _), verdicts in judged for one in self._report(each, verdicts)]
         for (each, _), verdicts in judged:
             self._taint(each, verdicts)
+        findings += self._copied(sink, near)
         self.stats.findings += len(findings)
         return findings
 
@@ -188,9 +201,22 @@ class Detector:
             if finding is not None:
                 yield finding
 
+    def _copied(self, current: Sink, near: list[int]) -> Iterator[Finding]:
+        """Yield a finding for each edited copy that no run has told already."""
+        for at, sources in self._copies.pairs(current.at, near):
+            sink = current if at == current.at else self._stored_sink(at)
+            attribution = self._copies.judge(sink, sources)
+            if attribution is not None:
+                self._copies.taint(at)
+                finding = self._finding(sink, attribution)
+                if finding is not None:
+                    yield finding
+
     def _taint(self, sink: Sink, verdicts: list[Verdict]) -> None:
         """Take unexplained shingles out of the memory; the first origin stays their origin."""
         since_ms = sink.sequence.started_at_ms
+        if verdicts:
+            self._copies.taint(sink.at)
         for verdict in verdicts:
             self.stats.unexplained_shingles += len(verdict.keys)
             origin = int(self._store.owners[verdict.source]) >> 1
@@ -205,7 +231,8 @@ class Detector:
             live_shingles=self._density.shingles(pool),
             learning=self.learning,
         )
-        sure = confidence(best.tokens, limits)
+        is_copy = best.similarity is not None
+        sure = confidence(best.tokens, limits, is_copy=is_copy)
         if sure is None:
             return None
         session = sink.sequence.session
@@ -220,14 +247,14 @@ class Detector:
             others=attribution.sources[1:],
         )
         finding = content_finding(match, confidence=sure, limits=limits, now_ms=self._now_ms)
-        return finding if self._is_news(finding.id, best.tokens) else None
+        return finding if self._is_news(finding.id, 0 if is_copy else best.tokens) else None
 
     def _is_news(self, finding_id: str, tokens: int) -> bool:
-        """True for a new finding, or for a known one that rests on more tokens now."""
+        """True for a new finding, or for a known one whose runs hold more tokens now."""
         expired_ms = self._now_ms - self._settings.window.keep_ms
         while self._reported_order and self._reported_order[0][0] < expired_ms:
             self._reported.pop(self._reported_order.popleft()[1], None)
-        if self._reported.get(finding_id, 0) >= tokens:
+        if self._reported.get(finding_id, -1) >= tokens:
             return False
         self._reported[finding_id] = tokens
         self._reported_order.append((self._now_ms, finding_id))
@@ -256,7 +283,7 @@ class Detector:
             *self._seen.room_for(len(sequence.token_hashes), self._memory.now_ms),
             mark_of(party, sequence.started_at_ms),
             slots,
-            homes,
+            0 if self._sampled else homes,  # few of the keys are looked up: no use in fetching
             self._index.salt(sequence.kv_pool),
         )
         if prepared is None:
@@ -267,18 +294,6 @@ class Detector:
             tagged, rare, first = learn_shown(keys, masked, *known)
         self._memory.shown(tagged, first, party=party, seen_ms=sequence.started_at_ms)
         return keys, masked, tagged, rare
-
-    def _select(self, keys: Keys, masked: Mask, rare: Mask, prepared: Prepared | None) -> Mask:
-        """Return which shingles to index: all that are not common for everybody, or a sample.
-
-        Leaving the common ones out saves most of the work on stock phrases; runs are extended over
-        them.
-        """
-        if self._settings.index.sampling == "every":
-            return rare
-        if prepared is not None and prepared.picked is not None:
-            return prepared.picked
-        return sample(keys, masked, self._settings.index.winnow_window)  # type: ignore[no-any-return]
 
     def _count(self, shingles_seen: int, common: int, hits: Hits) -> None:
         """Count a response's shingles, and those that other tenants have shown as well."""
@@ -292,7 +307,9 @@ class Detector:
         gone = self._index.make_room(keys, self._expired())
         self._store.release(gone)
         if len(self._store) >= RENUMBER_AT:
-            self._store.drop(self._index.renumber())
+            dropped = self._index.renumber()
+            self._store.drop(dropped)
+            self._copies.drop(dropped)
 
     def _expired(self) -> int:
         return self._store.expired(self._now_ms - self._settings.window.keep_ms)

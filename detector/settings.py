@@ -54,6 +54,22 @@ class IndexSettings(Section):
     )
 
 
+class CopySettings(Section):
+    """Edited copies of whole responses, which may hold no common run of tokens."""
+
+    similarity: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.5, description="Share of their bigrams that two responses must have in common (Jaccard)."
+    )
+    min_bigrams: Annotated[int, Field(ge=64)] = Field(
+        128,
+        description="Distinct unexplained bigrams that both must have: of 11.8 million pairs of "
+        "real responses to different questions, one pair with as many reaches the similarity.",
+    )
+    memory_bytes: Positive = Field(
+        64 * 1024**2, description="Byte budget of the sketches; the oldest goes first."
+    )
+
+
 class CommonnessSettings(Section):
     """The day-long memory of which tenants have shown which shingle."""
 
@@ -112,6 +128,7 @@ class DetectionSettings(Section):
 
     window: WindowSettings = WindowSettings()
     index: IndexSettings = IndexSettings()
+    copies: CopySettings = CopySettings()
     commonness: CommonnessSettings = CommonnessSettings()
     filter: FilterSettings = FilterSettings()
     boundary: Literal["account", "tenant", "end_user", "session"] = Field(

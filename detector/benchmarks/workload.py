@@ -20,16 +20,21 @@ def token_ids(tokens: int, *, seed: int) -> NDArray[np.uint32]:
     """Return a stream of token ids: Zipf with exponent 1, a tenth of it stock phrases."""
     draw = np.random.default_rng(seed)
     ids = _zipf(draw, tokens)
-    lengths = draw.integers(*PHRASE_TOKENS, PHRASES, endpoint=True)
-    bank = _zipf(np.random.default_rng(0), int(lengths.sum()))
-    begins = np.cumsum(lengths) - lengths
-    wanted = int(PHRASE_SHARE * tokens / lengths.mean())
+    bank = phrases()
+    wanted = int(PHRASE_SHARE * tokens / np.mean([len(text) for text in bank]))
     chosen = np.minimum((PHRASES ** draw.random(wanted)).astype(np.int64), PHRASES) - 1
     places = draw.integers(0, max(tokens - PHRASE_TOKENS[1], 1), wanted)
     for phrase, at in zip(chosen.tolist(), places.tolist(), strict=True):
-        text = bank[begins[phrase] : begins[phrase] + lengths[phrase]]
+        text = bank[phrase]
         ids[at : at + len(text)] = text[: len(ids) - at]
     return ids
+
+
+def phrases() -> list[NDArray[np.uint32]]:
+    """Return the ids of every stock phrase, the most frequent first."""
+    draw = np.random.default_rng(0)
+    lengths = draw.integers(*PHRASE_TOKENS, PHRASES, endpoint=True)
+    return np.split(_zipf(draw, int(lengths.sum())), np.cumsum(lengths)[:-1])
 
 
 def token_batch(tokens: int, *, length: int, seed: int) -> TokenBatch:

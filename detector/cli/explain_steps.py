@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from detector.cli.reasons import sentence
 from detector.cli.words import counted
-from detector.finding import Confidence, Finding, Party, Run
+from detector.finding import Confidence, Finding, Party, Run, Thresholds
 
 Step = tuple[str, list[str], tuple[Run, ...]]
 """A title, sentences, and the runs to list below them (or none)."""
@@ -66,11 +66,20 @@ def _distance(finding: Finding) -> str:
 
 
 def _overlap(finding: Finding) -> list[str]:
-    runs = counted(len(finding.evidence.runs), "run")
-    return [
-        f"{counted(finding.evidence.matched_tokens, 'token')} in {runs} of at least 10; "
-        "small gaps are bridged but do not count"
-    ]
+    evidence = finding.evidence
+    alike = [] if evidence.similarity is None else [_alike(evidence.similarity)]
+    matched = counted(evidence.matched_tokens, "token")
+    if not evidence.runs:
+        return [f"{matched} in common bigrams; no run of 10 is left unexplained", *alike]
+    runs = counted(len(evidence.runs), "run")
+    return [f"{matched} in {runs} of at least 10; small gaps are bridged but do not count", *alike]
+
+
+def _alike(similarity: float) -> str:
+    return (
+        f"similarity {similarity:.1%}: the share of all bigrams (two neighbouring tokens) of the "
+        "two responses that both have; from 50% on it is the whole response"
+    )
 
 
 def _subtracted(finding: Finding) -> list[str]:
@@ -87,6 +96,8 @@ def _subtracted(finding: Finding) -> list[str]:
 
 def _decision(finding: Finding) -> list[str]:
     limits, tokens = finding.evidence.thresholds, finding.evidence.unexplained_tokens
+    if not finding.evidence.runs:
+        return ["an edited copy: without a run it is medium at most", *_learning(limits)]
     lines = [
         f"{counted(tokens, 'unexplained token')} against low {limits.low}, medium {limits.medium}, "
         f"high {limits.high}: confidence {finding.confidence.value}"
@@ -96,20 +107,29 @@ def _decision(finding: Finding) -> list[str]:
             f"the pool was {limits.density_ratio:g} times as busy as the reference, which raises "
             "the high threshold: the more traffic, the longer a chance overlap"
         )
+    lines += _learning(limits)
     if limits.learning:
-        lines.append(
-            "the detector was still learning what is common, so confidence is capped at low"
-        )
-    elif finding.confidence is not Confidence.HIGH and tokens >= limits.high:
+        return lines
+    if finding.confidence is not Confidence.HIGH and tokens >= limits.high:
         lines.append("the length alone would make it high; the rule holds it lower")
     return lines
 
 
+def _learning(limits: Thresholds) -> list[str]:
+    told = "the detector was still learning what is common, so confidence is capped at low"
+    return [told] if limits.learning else []
+
+
 def _weight(finding: Finding) -> list[str]:
     evidence = finding.evidence
-    return [
+    held = (
         f"containment {evidence.containment:.1%}: the share of the whole response that the source "
-        "also holds",
+        "also holds"
+    )
+    if not evidence.runs:
+        return [held]
+    return [
+        held,
         f"rarity {evidence.rarity:.1%}: the share of the longest run that no other tenant was "
         "ever seen with",
     ]

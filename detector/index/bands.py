@@ -1,5 +1,6 @@
 """LSH over the window: which live documents have a sketch that shares a band with this one."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,12 @@ LOAD_LIMIT = 0.6
 """Used share of the table at most. With 16 bytes a row a band key takes 27 bytes when full."""
 
 _FIRST_DOCUMENTS = 256
+
+_NOBODY: NDArray[np.int64] = np.empty(0, np.int64)
+_NOBODY.flags.writeable = False
+
+_EXACT = 1e-9
+"""A share of values is a whole number of them but for rounding."""
 
 Numbers = NDArray[np.int64]
 
@@ -99,6 +106,33 @@ class BandIndex:
         similarity = np.mean(values == sketch.values[0], axis=1)
         near = similarity >= at_least
         return Similar(numbers[near], similarity[near])
+
+    def meet(self, sketch: Sketches, time_ms: int, *, at_least: float) -> Numbers:
+        """Do `similar` and then `insert` for one sketch, ten times as fast; return the numbers."""
+        if sketch.header is not self._header:
+            self._header.require_same(sketch.header)
+        self._make_room(1)
+        written, added = kernel.meet(
+            self._table, self._homes, self._links, self._times, self._values, self._seen,
+            self._found, sketch.values, self._shape.bands, self._shape.rows, self._next, time_ms,
+            self._oldest, self._since_ms, self._most,
+            math.ceil(at_least * self._header.num_perm - _EXACT),
+        )  # fmt: skip
+        self._rows += added
+        self._next += 1
+        if written < 0:
+            self.capped += 1
+            written = -1 - written
+        return np.sort(self._found[:written]) if written else _NOBODY
+
+    def forget(self, documents: int) -> None:
+        """Give up that many of the oldest documents, or all."""
+        self._oldest = min(self._oldest + documents, self._next)
+
+    @property
+    def oldest(self) -> int:
+        """The number of the oldest document that is kept."""
+        return self._oldest
 
     def expire(self, before_ms: int) -> None:
         """Forget the documents older than an instant of event time, which only moves on.

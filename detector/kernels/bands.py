@@ -112,6 +112,32 @@ def query(table, homes, links, times, keys, oldest, since_ms, limit, seen, found
 
 
 @njit(nogil=True, cache=True)
+def meet(
+    table, homes, links, times, values, seen, found, sketch, bands, rows, number, time_ms,
+    oldest, since_ms, limit, least_equal,
+):  # fmt: skip
+    """Query one sketch, keep the candidates that agree in `least_equal` values, then insert it.
+
+    Returns (candidates written to `found`, or -1 - that many if more were left out; new rows).
+    """
+    keys = band_keys(sketch, bands, rows)
+    met = query(table, homes, links, times, keys[0], oldest, since_ms, limit, seen, found)
+    written = 0
+    for i in range(abs(met)):
+        known = values[found[i] % len(values)]
+        equal = 0
+        for p in range(sketch.shape[1]):
+            equal += known[p] == sketch[0, p]
+        found[written] = found[i]
+        written += equal >= least_equal
+    slot = number % len(times)
+    times[slot] = time_ms
+    values[slot] = sketch[0]
+    added = insert(table, homes, links, keys, number, oldest)
+    return (written if met >= 0 else -1 - written), added
+
+
+@njit(nogil=True, cache=True)
 def rebuild(old, table, homes, oldest):
     """Copy the live rows of `old` into the empty `table`; return their number."""
     live = 0

@@ -55,12 +55,13 @@ def _signatures(keys, masked, offsets, a, b):
                     block[filled] = np.uint32(keys[i])
                     filled += not masked[i]
             following = ends
-            _lower(values[at], block[:filled], a, b)
+            lower(values[at], block[:filled], a, b)
     return values
 
 
 @njit(nogil=True, cache=True)
-def _lower(values, block, a, b):
+def lower(values, block, a, b):
+    """Lower the values of one sketch to what the 32-bit hashes in `block`, overwritten, give."""
     for i in range(len(block)):
         h = block[i]
         h = np.uint32((h ^ (h >> _S16)) * _M1)

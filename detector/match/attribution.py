@@ -38,7 +38,10 @@ class Attribution:
 
 
 class Attributor:
-    """Names the sources of verdicts with the help of the window's store, index and taint."""
+    """Names the sources of verdicts with the help of the window's store, index and taint.
+
+    The index holds at least one of every `sampled_from` neighbouring shingles that are rare.
+    """
 
     def __init__(
         self,
@@ -47,11 +50,13 @@ class Attributor:
         index: PostingIndex,
         tainted: TaintedShingles,
         window_ms: int,
+        sampled_from: int = 1,
     ) -> None:
         self._store = store
         self._index = index
         self._tainted = tainted
         self._window_ms = window_ms
+        self._sampled_from = sampled_from
 
     def attribute(self, sink: Sink, verdicts: list[Verdict]) -> list[Attribution]:
         """Return one attribution per source party, without those that only relayed content.
@@ -91,12 +96,18 @@ class Attributor:
     def _candidates(self, sink: Sink, party: int, verdict: Verdict) -> list[int]:
         """Return the party's sequences of the window that may hold the run.
 
-        The index knows whether the run's first shingle was shown once or more often, but not where
-        in between; if it does not know the shingle, because it samples, the whole window is asked.
+        The index knows whether a shingle was shown once or more often, but not where in between.
+        Asked are as many of the run's first shingles as the index may sample one from; if it knows
+        none of them, the whole window is searched.
         """
-        first, last = self._index.showings(sink.pool_keys[verdict.chain[0]], party)
-        if first == last >= 0:
-            return [first]
+        begin = verdict.chain[0]
+        known = [
+            self._index.showings(key, party)
+            for key in sink.pool_keys[begin : begin + self._sampled_from]
+        ]
+        shown = {position for each in known for position in each if position >= 0}
+        if len(shown) == 1:
+            return list(shown)
         store, count = self._store, len(self._store)
         starts, owners = store.starts[:count], store.owners[:count]
         fits = (owners >> 1 == party) & (starts >= sink.sequence.started_at_ms - self._window_ms)

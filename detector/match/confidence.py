@@ -28,10 +28,17 @@ def thresholds(settings: FilterSettings, *, live_shingles: int, learning: bool) 
     )
 
 
-def confidence(unexplained_tokens: int, limits: Thresholds) -> Confidence | None:
-    """Return the confidence, None below the lowest threshold; learning caps it at low."""
+def confidence(
+    unexplained_tokens: int, limits: Thresholds, *, is_copy: bool = False
+) -> Confidence | None:
+    """Return the confidence, None below the lowest threshold; learning caps it at low.
+
+    An edited copy, which no run of tokens proves, is medium at most.
+    """
     if unexplained_tokens < limits.low:
         return None
     if limits.learning or unexplained_tokens < limits.medium:
         return Confidence.LOW
-    return Confidence.HIGH if unexplained_tokens >= limits.high else Confidence.MEDIUM
+    if is_copy or unexplained_tokens < limits.high:
+        return Confidence.MEDIUM
+    return Confidence.HIGH

@@ -50,7 +50,7 @@ class Judge:
         self._settings = settings
         self._store = store
         self._seen = seen
-        self._filter = ExplanationFilter(
+        self.explanations = self._filter = ExplanationFilter(
             settings, store=store, index=index, seen=seen, allowed=allowed
         )
         self._explained = np.zeros(len(CODES) + 1, np.int64)

@@ -14,6 +14,9 @@ class Verdict:
     unexplained chain, which spans `chain` (begin, end) in the sink; `keys` the unexplained shingles
     of all chains; `matched_shingles` the sink's shingles that this source holds; `reasons` the
     explained shingles of the runs by reason.
+
+    An edited copy has no runs: `similarity` is set (Jaccard, of bigrams that nothing explains),
+    `tokens` are those of the sink in bigrams that both have, and `keys` are these bigrams.
     """
 
     source: int
@@ -25,3 +28,4 @@ class Verdict:
     matched_shingles: int
     rarity: float
     reasons: dict[str, int]
+    similarity: float | None = None

@@ -14,7 +14,8 @@ from detector.finding import Confidence, Evidence, Finding, Party, Run, Threshol
 from detector.match.confidence import CONTENT_SEVERITY
 from detector.match.verdict import Verdict
 from detector.model import MAX_SEQUENCE_TOKENS, PART_OVERLAP, Kind, Sequence
-from detector.sketch.shingle import SHINGLE_TOKENS, shingle_keys
+from detector.sketch.bigrams import bigram_keys, jaccard_of
+from detector.sketch.shingle import SHINGLE_TOKENS
 
 FAMILY = "content"
 FOREIGN_PROMPT = "BW001"
@@ -22,7 +23,7 @@ FOREIGN_RESPONSE = "BW002"
 DUPLICATED_RESPONSE = "BW003"
 
 DUPLICATE_JACCARD = 0.5
-"""Share of common shingles from which a response counts as the other one, edited or not."""
+"""Share of common bigrams from which a response counts as the other one, edited or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,8 @@ def content_finding(
 ) -> Finding:
     """Build the finding for a match; `now_ms` is the event time of the decision."""
     sink, source, verdict = match.sink, match.source, match.verdict
-    rule = _rule(match)
+    similarity = _similarity(match)
+    rule = _rule(match, similarity)
     evidence = Evidence(
         runs=tuple(_in_request(run, match) for run in verdict.runs),
         matched_tokens=verdict.matched_tokens,
@@ -58,6 +60,7 @@ def content_finding(
         rarity=verdict.rarity,
         reasons=verdict.reasons,
         thresholds=limits,
+        similarity=round(similarity, 3) if rule == DUPLICATED_RESPONSE else None,
     )
     return Finding(
         id=finding_id(sink, source.tenant),
@@ -99,24 +102,26 @@ def _in_request(run: Run, match: Match) -> Run:
     )
 
 
-def _rule(match: Match) -> str:
+def _rule(match: Match, similarity: float) -> str:
     if match.source.kind is Kind.PROMPT:
         return FOREIGN_PROMPT
-    contained = match.verdict.matched_shingles >= DUPLICATE_JACCARD * _shingles(match.sink)
-    if contained and _jaccard(match.sink, match.source) >= DUPLICATE_JACCARD:
+    if match.verdict.similarity is not None or similarity >= DUPLICATE_JACCARD:
         return DUPLICATED_RESPONSE
     return FOREIGN_RESPONSE
 
 
+def _similarity(match: Match) -> float:
+    """Return how alike two responses are as a whole, 0 where the source is a prompt."""
+    if match.source.kind is Kind.PROMPT:
+        return 0.0
+    if match.verdict.similarity is not None:
+        return match.verdict.similarity
+    sides = (match.sink.token_hashes, match.source.token_hashes)
+    return jaccard_of(*(np.unique(bigram_keys(side)) for side in sides))
+
+
 def _shingles(sequence: Sequence) -> int:
     return max(len(sequence.token_hashes) - SHINGLE_TOKENS + 1, 1)
-
-
-def _jaccard(first: Sequence, second: Sequence) -> float:
-    left = np.unique(shingle_keys(first.token_hashes))
-    right = np.unique(shingle_keys(second.token_hashes))
-    shared = len(np.intersect1d(left, right, assume_unique=True))
-    return shared / max(len(left) + len(right) - shared, 1)
 
 
 def _sentence(match: Match, rule: str) -> str:
@@ -124,6 +129,13 @@ def _sentence(match: Match, rule: str) -> str:
     seconds = (sink.started_at_ms - source.started_at_ms) / 1000
     when = f"{seconds:.0f} s earlier" if seconds >= 0 else f"{-seconds:.0f} s later"
     receiver = f"Tenant {sink.tenant} received in request {sink.request_id}"
+    if match.verdict.similarity is not None:
+        return (
+            f"{receiver} an edited copy of the response of tenant {source.tenant} "
+            f"(request {source.request_id}, started {when} on {sink.kv_pool}): no run of tokens is "
+            f"left, but {match.verdict.similarity:.0%} of their bigrams are the same and nothing "
+            "explains them."
+        )
     if rule == DUPLICATED_RESPONSE:
         return (
             f"{receiver} the response of tenant {source.tenant} "

@@ -148,3 +148,31 @@ def test_recall_follows_the_s_curve() -> None:
         queries = kernel.signatures(copies.ravel(), offsets, HEADER)
         found = sum(at in index.candidates(one(row)) for at, row in enumerate(queries))
         assert found / 500 == pytest.approx(shape.probability(similarity), abs=0.04)
+
+
+def test_meeting_is_asking_and_then_inserting() -> None:
+    values = near_copies(400, seed=10)
+    slow, fast = (BandIndex(HEADER, best_shape(0.5, 128), most_candidates=20) for _ in range(2))
+    met = 0
+    for at, row in enumerate(values):
+        expected = slow.similar(one(row), at_least=0.4).numbers
+        slow.insert(one(row), np.array([at]))
+        found = fast.meet(one(row), at, at_least=0.4)
+        np.testing.assert_array_equal(found, expected)
+        met += len(found)
+        for index in (slow, fast):
+            index.expire(at - 150)
+    assert met > 50
+    assert slow.capped == fast.capped
+    assert slow.nbytes == fast.nbytes
+
+
+def test_the_oldest_documents_can_be_given_up() -> None:
+    rows = np.arange(3 * 128, dtype=np.uint32).reshape(3, 128)
+    index = BandIndex(HEADER, BandShape(bands=25, rows=5))
+    index.insert(Sketches(HEADER, rows), np.zeros(3, np.int64))
+    index.forget(2)
+    assert (len(index), index.oldest) == (1, 2)
+    assert [index.candidates(one(row)).tolist() for row in rows] == [[], [], [2]]
+    index.forget(9)
+    assert len(index) == 0

@@ -14,7 +14,7 @@ from detector.cli.finding_file import find
 from detector.cli.reasons import SENTENCES
 from detector.cli.report import save_findings
 from detector.errors import InputError, UsageError
-from detector.finding import Finding, Party, Thresholds
+from detector.finding import Evidence, Finding, Party, Thresholds
 from detector.match.reasons import Reason
 from tests.unit.findings import finding
 
@@ -36,6 +36,10 @@ def explained(*arguments: str) -> str:
     result = CliRunner().invoke(app, ["explain", *arguments])
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def with_evidence(whole: Finding, evidence: Evidence) -> Finding:
+    return msgspec.structs.replace(whole, evidence=evidence)
 
 
 def test_steps(file: Path) -> None:
@@ -66,6 +70,26 @@ def test_density_learning_and_ties_are_explained(tmp_path: Path) -> None:
     assert "confidence is capped at low" in text
     assert "tenant t, request r0 (prompt, +0.000 s)" in text
     assert "and 2 more" in text
+
+
+def test_an_edited_copy_is_explained_by_its_similarity(tmp_path: Path) -> None:
+    whole = finding()
+    evidence = msgspec.structs.replace(
+        whole.evidence, runs=(), similarity=0.625, matched_tokens=820, unexplained_tokens=820
+    )
+    text = " ".join(
+        explained(
+            "3f9a1c", "--from", str(saved(tmp_path, [with_evidence(whole, evidence)]))
+        ).split()
+    )
+    for said in (
+        "820 tokens in common bigrams; no run of 10 is left unexplained",
+        "similarity 62.5%: the share of all bigrams (two neighbouring tokens)",
+        "an edited copy: without a run it is medium at most",
+        "containment 4.0%",
+    ):
+        assert said in text
+    assert "rarity" not in text
 
 
 def test_machine_forms_are_the_record(file: Path) -> None:

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from detector.index import postings
 from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore
+from detector.kernels.buckets import STEP, home
 from detector.kernels.postings import HIT_CAP, OWNER_CAP
+from detector.kernels.winnow import winnow
 from detector.model import MAX_SEQUENCE_TOKENS, Kind, Sequence
 from detector.sketch.shingle import Keys, shingle_keys
 from tests.unit.postings_model import Hit, PostingModel, as_listed
@@ -230,3 +232,27 @@ def test_an_empty_sequence_is_no_work() -> None:
     both = Pair()
     assert both.observe(prompt("a", "1", 0, text(1, 0)), 1, np.empty(0, np.int64)) == ([], [])
     assert both.index.rows == 0
+
+
+def test_a_sample_of_the_smallest_keys_is_spread_over_the_table() -> None:
+    """Placed by their highest bits as they are, they would pile up and overflow at one end."""
+    keys = np.random.default_rng(4).integers(-(1 << 63), (1 << 63) - 1, 400_000)
+    picked = keys[winnow(keys, 16)]
+    unstirred = (picked.view(np.uint64) >> np.uint64(58)).astype(np.int64)
+    homes = np.array([int(home(key, 64)) // int(STEP) for key in picked.tolist()])
+    assert np.bincount(unstirred).max() * 64 / len(picked) > 4
+    assert np.bincount(homes).max() * 64 / len(picked) < 1.2
+
+
+def test_no_posting_of_a_sample_is_lost() -> None:
+    draw = np.random.default_rng(5)
+    index = PostingIndex(store := SequenceStore(), memory_bytes=LARGE)
+    held = 0
+    for number in range(200):
+        keys = draw.integers(-(1 << 63), (1 << 63) - 1, 1_000)
+        use = winnow(keys, 8)
+        held += int(use.sum())
+        index.make_room(len(keys), 0)
+        at = store.add(response("t", str(number), 0, text(number, 10)), 1)
+        index.observe(index.pool_keys(keys, "pool"), use, at, window_ms=300_000)
+    assert index.live_postings(0) == held
