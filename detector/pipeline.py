@@ -276,14 +276,14 @@ class Detector:
 
         What a sequence taught is taken back where it turns out to be somebody else's.
         """
-        slots, homes, _ = self._index.table
+        slots, _ = self._index.table
         known = (
             self._memory.state,
             *self._tainted.tables,
             *self._seen.room_for(len(sequence.token_hashes), self._memory.now_ms),
             mark_of(party, sequence.started_at_ms),
             slots,
-            0 if self._sampled else homes,  # few of the keys are looked up: no use in fetching
+            not self._sampled,  # of a sample few keys are looked up: no use in fetching
             self._index.salt(sequence.kv_pool),
         )
         if prepared is None:
@@ -299,7 +299,8 @@ class Detector:
         """Count a response's shingles, and those that other tenants have shown as well."""
         self.stats.responses += 1
         self.stats.response_shingles += shingles_seen
-        self.stats.overlapping_shingles += common + _distinct(hits.at[hits.received])
+        matched = _distinct(hits.at[hits.received]) if len(hits.at) else 0
+        self.stats.overlapping_shingles += common + matched
         self._judge.count_common(common)
 
     def _make_room(self, keys: int) -> None:

@@ -4,6 +4,7 @@ Every engine holds the same number of live postings and is fed the same batches.
 (key, owner, sequence); what is asked for is the postings of the key by other owners.
 """
 
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -55,6 +56,15 @@ class OurIndex:
         self._index = PostingIndex(self._store, memory_bytes=1 << 32)
         self._use = np.ones(SEQUENCE_KEYS, np.bool_)
         self._tokens = np.empty(0, np.uint32)
+        self.longest_ms = 0.0
+        """CPU time of the longest step since a tenth of the window is full; compiling is over."""
+
+    def fill(self, number: int, owner: int, keys: Keys) -> None:
+        """Take a step, and note how long it keeps the sequence waiting while the table grows."""
+        began = time.process_time()
+        self.step(number, owner, keys)
+        if number >= self._keep // 10:
+            self.longest_ms = max(self.longest_ms, 1e3 * (time.process_time() - began))
 
     def step(self, number: int, owner: int, keys: Keys) -> None:
         """Look one sequence up, insert it, expire what is too old."""

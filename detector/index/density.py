@@ -24,7 +24,9 @@ class PoolDensity:
 
     def add(self, name: str, shingles: int, at_ms: int) -> None:
         """Record the shingles of one sequence that started at `at_ms`."""
-        pool = self._pools.setdefault(name, _Pool(began_ms=at_ms, now_ms=at_ms))
+        pool = self._pools.get(name)
+        if pool is None:
+            pool = self._pools[name] = _Pool(began_ms=at_ms, now_ms=at_ms)
         pool.now_ms = max(pool.now_ms, at_ms)
         pool.entries.append((at_ms, shingles))
         pool.total += shingles

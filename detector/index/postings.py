@@ -6,21 +6,19 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from detector.index.bucket_table import BucketTable, homes_within
 from detector.index.sequences import SequenceStore
 from detector.kernels import postings
-from detector.kernels.buckets import PADDING, ROWS, new_table
 from detector.sketch.shingle import Keys, Mask
 
-LOAD_LIMIT = 0.55
-GROWTH = 1.15
-"""At 16 bytes a row: 29 bytes per posting when full, 33 right after growth; one bucket in six
-overflows when full."""
+LOAD_LIMIT = 0.6
+GROWTH = 1.08
+"""At 16 bytes a row and growth that begins at 0.54: 30 to 34 bytes per row in use."""
 
 _FIRST_HOMES = 1 << 12
 _LEAST_HOMES = 1 << 17
 """The smallest budget still holds the longest sequence part (131,072 tokens) several times."""
 
-_BUCKET_BYTES = 64
 _EVICT_SHARE = 0.1
 """Share of the sequences given up at once when the byte budget is reached inside the window."""
 
@@ -51,25 +49,33 @@ class PostingIndex:
     """Shingle key and pool to (first, last) posting of each owner, within a byte budget.
 
     Rows of gone sequences are used again or swept, a bucket for every two keys that come in: the
-    whole table about once in a window, without a pause.
+    whole table about once in a window. Growing, too, goes on a few buckets for every key.
     """
 
     def __init__(self, store: SequenceStore, *, memory_bytes: int) -> None:
         self._store = store
-        self._max_homes = max(_LEAST_HOMES, memory_bytes // _BUCKET_BYTES - PADDING)
-        self._homes = _FIRST_HOMES
-        self._slots = new_table(self._homes)
+        self._table = BucketTable(
+            _FIRST_HOMES,
+            max(_LEAST_HOMES, homes_within(memory_bytes)),
+            limit=LOAD_LIMIT,
+            growth=GROWTH,
+            mask=postings.SEQUENCE_MASK,
+        )
         self._gone = 0
         self._swept = 0
         self._salts: dict[str, np.int64] = {}
         self._buffer = np.zeros((4096, 3), np.int64)
-        self.rows = 0
         self.evicted_sequences = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes held by the table."""
-        return int(self._slots.nbytes)
+        return self._table.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Rows in use, those of gone sequences included until they are swept."""
+        return self._table.rows
 
     def salt(self, pool: str) -> np.int64:
         """Return what a pool's keys are combined with (exclusive or): pools never meet."""
@@ -88,22 +94,19 @@ class PostingIndex:
 
         Call `make_room` before. Sweeps a little of the table as it goes.
         """
-        store = self._store
+        store, slots = self._store, self._table.slots
         chunks: list[NDArray[np.int64]] = []
         following = 0
         while True:
-            written, added, following = postings.probe_insert(
-                self._slots, self._homes, pool_keys, use, following, current, self._gone,
+            written, following = postings.probe_insert(
+                slots, pool_keys, use, following, current, self._gone,
                 store.owners, store.starts, store.ends, store.orders, window_ms, self._buffer,
             )  # fmt: skip
-            self.rows += added
             if following == len(pool_keys):
                 break
             chunks.append(self._buffer[:written].copy())
-        self._swept, emptied = postings.sweep(
-            self._slots, self._homes, self._swept, len(pool_keys) // 2, self._gone
-        )
-        self.rows -= int(emptied)
+        if not self._table.is_growing:  # growing drops what is gone as well
+            self._swept = int(postings.sweep(slots, self._swept, len(pool_keys) // 2, self._gone))
         if not written and not chunks:
             return _NO_HITS
         found = self._buffer[:written]
@@ -115,9 +118,9 @@ class PostingIndex:
         )
 
     @property
-    def table(self) -> tuple[NDArray[np.int64], int, int]:
-        """The rows, the number of homes and the number of gone sequences, as kernels take them."""
-        return self._slots, self._homes, self._gone
+    def table(self) -> tuple[NDArray[np.int64], int]:
+        """The rows and the number of gone sequences, as kernels take them."""
+        return self._table.slots, self._gone
 
     def make_room(self, keys: int, expired: int) -> int:
         """Make room for that many keys; return how many of the oldest sequences count as gone.
@@ -126,11 +129,10 @@ class PostingIndex:
         and counted as evicted: lost recall.
         """
         self._gone = max(self._gone, expired)
-        while not self._fits(keys) and self._homes < self._max_homes:
-            self._grow(keys)
-        if not self._fits(keys):
+        table = self._table
+        if not table.make_room(keys, gone=self._gone):
             self._sweep_all()
-        while not self._fits(keys) and self._gone < len(self._store):
+        while not table.has_room(keys) and self._gone < len(self._store):
             more = max(1, int((len(self._store) - self._gone) * _EVICT_SHARE))
             self._gone += more
             self.evicted_sequences += more
@@ -141,7 +143,7 @@ class PostingIndex:
         """Forget the numbers of the gone sequences; return how many the store must drop."""
         self._sweep_all()
         dropped, self._gone = self._gone, 0
-        postings.renumber(self._slots, dropped)
+        postings.renumber(self._table.slots, dropped)
         return dropped
 
     def showings(self, pool_key: np.int64, party: int) -> tuple[int, int]:
@@ -151,20 +153,8 @@ class PostingIndex:
 
     def live_postings(self, expired: int) -> int:
         """Count the postings of sequences in the window; reads the whole table."""
-        return int(postings.live_rows(self._slots, expired))
-
-    def _fits(self, keys: int) -> bool:
-        return self.rows + keys <= self._homes * ROWS * LOAD_LIMIT
+        return int(postings.live_rows(self._table.slots, expired))
 
     def _sweep_all(self) -> None:
-        buckets = self._homes + PADDING
-        _, emptied = postings.sweep(self._slots, self._homes, 0, buckets, self._gone)
-        self.rows -= int(emptied)
-
-    def _grow(self, keys: int) -> None:
-        wanted = max(self._homes * GROWTH, (self.rows + keys) / (ROWS * LOAD_LIMIT))
-        self._homes = int(min(wanted + 1, self._max_homes))
-        old = self._slots
-        self._slots = new_table(self._homes)
-        self.rows = int(postings.rehash(old, self._slots, self._homes, self._gone))
-        self._swept = 0
+        slots = self._table.slots
+        postings.sweep(slots, 0, len(slots), self._gone)

@@ -48,7 +48,7 @@ class ShingleRange:
             return NO_SHOWINGS
         use = ~self._tainted.contains(shown.tags)
         room = self._table.room_for(count, now_ms)
-        old = self._table.tables[3:]
+        old = self._table.tables[2:]
         tags, marks = np.empty((2, kernel.MOST_TOLD * count), np.int64)
         told = kernel.tell(*room, *old, shown.tags, use, shown.marks, self._refresh_s, tags, marks)
         return Showings(tags[:told].copy(), marks[:told].copy())

@@ -30,15 +30,15 @@ class TaintedShingles:
         """Taint the keys for one more horizon; the party they first came from stays the origin."""
         first = parties(self.origins(keys)).max(axis=1, initial=-1)
         first[first < 0] = origin
-        for party in np.unique(first).tolist():
+        for party in sorted(set(first.tolist())):
             self._table.learn(keys, first == party, party=party, seen_ms=now_ms, now_ms=now_ms)
         tenants.remember(self._maybe, keys, np.ones(len(keys), np.bool_))
 
     @property
-    def tables(self) -> tuple[Mask, Marks, int, Marks, int]:
+    def tables(self) -> tuple[Mask, Marks, Marks]:
         """The filter and both generations as kernels take them."""
-        slots, homes, _, old_slots, old_homes, _ = self._table.tables
-        return self._maybe, slots, homes, old_slots, old_homes
+        slots, _, old_slots, _ = self._table.tables
+        return self._maybe, slots, old_slots
 
     def contains(self, keys: Keys) -> Mask:
         """True for every tainted key."""

@@ -10,61 +10,50 @@ change, the memory is shorter: see `early_rotations`.
 import numpy as np
 from numpy.typing import NDArray
 
+from detector.index.bucket_table import BucketTable, homes_within
 from detector.kernels import tenants
-from detector.kernels.buckets import ROWS, new_table
+from detector.kernels.buckets import OWN, ROWS
 from detector.kernels.intake import nothing_follows
+from detector.model import MAX_SEQUENCE_TOKENS
 from detector.sketch.shingle import Keys, Mask
 
 Marks = NDArray[np.int64]
 
 LOAD_LIMIT = 0.65
 GROWTH = 1.5
-"""At 16 bytes a row: 25 to 37 bytes per remembered shingle."""
+"""At 16 bytes a row and growth that begins at 0.585: 27 to 41 bytes per remembered shingle."""
 
 _FIRST_HOMES = 1 << 13
-_BUCKET_BYTES = 64
+_SHARED_BYTES = tenants.MARKS * 8
 
 
 class _Generation:
     """One table with its shared rows; grows as it fills."""
 
-    def __init__(self, homes: int, shared: int) -> None:
-        self.homes = homes
-        self.slots = new_table(homes) if homes else np.zeros(0, np.int64)
-        self.shared = np.zeros((shared, tenants.MARKS), np.int64)
-        self.counts = np.zeros(2, np.int64)
+    def __init__(self, nbytes: int, keys: int) -> None:
+        """Take that many keys at once at least, whatever the budget in bytes."""
+        self._most_bytes = nbytes
+        most = max(homes_within(nbytes), int(keys / (ROWS * LOAD_LIMIT)) + 1)
+        self.table = BucketTable(_FIRST_HOMES, most, limit=LOAD_LIMIT, growth=GROWTH)
+        self.shared = np.zeros((max(nbytes // _SHARED_BYTES, keys), tenants.MARKS), np.int64)
 
     @property
     def nbytes(self) -> int:
-        return int(self.slots.nbytes + self.shared.nbytes)
+        return self.table.nbytes + int(self.table.slots[OWN]) * _SHARED_BYTES
 
-    def has_room(self, keys: int) -> bool:
-        """True while that many more keys stay within the load limit."""
-        return bool(self.counts[0] + keys <= self.homes * ROWS * LOAD_LIMIT)
+    def make_room(self, keys: int) -> bool:
+        """Grow until that many more keys fit, even if each of them becomes shared.
 
-    def bytes_after(self, keys: int) -> int:
-        """Bytes this generation would take with room for that many more keys."""
-        homes = self.homes if self.has_room(keys) else self._homes_for(keys)
-        grown = (homes - self.homes) * _BUCKET_BYTES
-        rows = len(self.shared)
-        while self.counts[1] + keys > rows:
-            rows *= 2
-        return (
-            self.nbytes + grown + (rows - len(self.shared)) * self.shared.itemsize * tenants.MARKS
-        )
-
-    def make_room(self, keys: int) -> None:
-        """Grow until that many more keys fit, even if each of them becomes shared."""
-        if not self.has_room(keys):
-            old = self.slots
-            self.homes = self._homes_for(keys)
-            self.slots = new_table(self.homes)
-            tenants.rehash(old, self.slots, self.homes)
-        while self.counts[1] + keys > len(self.shared):
-            self.shared = np.concatenate([self.shared, np.zeros_like(self.shared)])
-
-    def _homes_for(self, keys: int) -> int:
-        return int(max(self.homes * GROWTH, (self.counts[0] + keys) / (ROWS * LOAD_LIMIT) * GROWTH))
+        False when the budget does not allow it, which an empty generation does not ask.
+        """
+        if not self.table.rows:
+            return self.table.make_room(keys)
+        shared = (int(self.table.slots[OWN]) + keys) * _SHARED_BYTES
+        if self.table.nbytes + shared > self._most_bytes:
+            return False
+        # as the table fills, the shared rows grow with it: grown to the last byte, it would be full
+        most = homes_within(self._most_bytes - int(GROWTH * shared))
+        return self.table.make_room(keys, most=most)
 
 
 class TenantTable:
@@ -72,9 +61,9 @@ class TenantTable:
 
     def __init__(self, *, horizon_ms: int, memory_bytes: int) -> None:
         self._horizon_ms = horizon_ms
-        self._memory_bytes = memory_bytes
-        self._new = _Generation(_FIRST_HOMES, _FIRST_HOMES // 2)
-        self._old = _Generation(0, 1)
+        self._most_bytes = memory_bytes // 2
+        self._new = _Generation(self._most_bytes, MAX_SEQUENCE_TOKENS)
+        self._old = _nothing()
         self._began_ms: int | None = None
         self.since_ms: int | None = None
         """Since when this memory is without a gap, None before the first showing."""
@@ -88,7 +77,7 @@ class TenantTable:
     @property
     def is_empty(self) -> bool:
         """True while no key was ever learned or all were forgotten."""
-        return not (self._new.counts[0] or self._old.counts[0])
+        return not (self._new.table.rows or self._old.table.rows)
 
     def learn(self, keys: Keys, use: Mask, *, party: int, seen_ms: int, now_ms: int) -> None:
         """Record that `party` has shown the used keys at `seen_ms`; both times are event time.
@@ -101,12 +90,10 @@ class TenantTable:
         mark = mark_of(party, seen_ms)
         tenants.learn(*room, keys, use, rare, first, mark, keys, *nothing_follows())
 
-    def room_for(self, keys: int, now_ms: int) -> tuple[Marks, int, Marks, NDArray[np.int64]]:
+    def room_for(self, keys: int, now_ms: int) -> tuple[Marks, Marks]:
         """Make room for that many keys; return the newer generation as the kernels take it."""
-        self._rotate_if_due(keys, now_ms)
-        new = self._new
-        new.make_room(keys)
-        return new.slots, new.homes, new.shared, new.counts
+        self._make_room(keys, now_ms)
+        return self._new.table.slots, self._new.shared
 
     def reach_back(self, since_ms: int) -> None:
         """Note that others have told what was shown since an instant."""
@@ -119,33 +106,39 @@ class TenantTable:
         What it had shown before `since_ms` stays.
         """
         for one in (self._new, self._old):
-            tenants.unlearn(one.slots, one.homes, one.shared, keys, party, since_ms // 1000)
+            tenants.unlearn(one.table.slots, one.shared, keys, party, since_ms // 1000)
 
     @property
-    def tables(self) -> tuple[Marks, int, Marks, Marks, int, Marks]:
-        """Both generations as kernels take them: rows, homes and shared rows of each."""
+    def tables(self) -> tuple[Marks, Marks, Marks, Marks]:
+        """Both generations as kernels take them: rows and shared rows of each."""
         new, old = self._new, self._old
-        return new.slots, new.homes, new.shared, old.slots, old.homes, old.shared
+        return new.table.slots, new.shared, old.table.slots, old.shared
 
     def lookup(self, keys: Keys) -> Marks:
         """Return the marks of every key, shape (n, 8), packed as the kernel describes."""
         return tenants.lookup(*self.tables, keys)  # type: ignore[no-any-return]
 
-    def _rotate_if_due(self, keys: int, now_ms: int) -> None:
+    def _make_room(self, keys: int, now_ms: int) -> None:
         if self._began_ms is None:
             self._began_ms = self.since_ms = now_ms
         age_ms = now_ms - self._began_ms
         if age_ms >= 2 * self._horizon_ms:
-            self._old = self._new = _Generation(0, 1)
+            self._new = _nothing()
             self._began_ms = now_ms
-        full = self._new.bytes_after(keys) > self._memory_bytes // 2 and self._new.counts[0] > 0
-        if age_ms < self._horizon_ms and not full:
-            return
-        self.early_rotations += full and age_ms < self._horizon_ms
+        elif age_ms < self._horizon_ms:
+            if self._new.make_room(keys):
+                return
+            self.early_rotations += self._new.table.rows > 0
         self.since_ms, self._began_ms = self._began_ms, now_ms
         self._old = self._new
-        # days resemble each other: the size of the last one saves growing through all sizes again
-        self._new = _Generation(max(self._old.homes, _FIRST_HOMES), len(self._old.shared))
+        # grown anew, not made as large as the last: no sequence then waits for memory all over it
+        self._new = _Generation(self._most_bytes, max(keys, MAX_SEQUENCE_TOKENS))
+        self._new.make_room(keys)
+
+
+def _nothing() -> _Generation:
+    """Return a generation that holds nothing and never will."""
+    return _Generation(0, 1)
 
 
 def mark_of(party: int, seen_ms: int) -> np.int64:

@@ -24,7 +24,7 @@ OWN_HISTORY = 3
 @njit(nogil=True, cache=True)
 def explain_hits(
     at, sources, keys, pool_keys, sink_party, latest_ms, owners, starts,
-    rows, row_homes, expired, slots, homes, shared, old_slots, old_homes, old_shared,
+    rows, expired, slots, shared, old_slots, old_shared,
 ):  # fmt: skip
     """Return one code per hit, the first reason that applies.
 
@@ -42,16 +42,14 @@ def explain_hits(
     for h in range(len(at)):
         if h + PREFETCH_AHEAD < len(at):
             ahead = at[h + PREFETCH_AHEAD]
-            prefetch(rows, home(pool_keys[ahead], row_homes))  # type: ignore[call-arg]
-            prefetch(slots, home(keys[ahead], homes))
-            if old_homes:
-                prefetch(old_slots, home(keys[ahead], old_homes))
+            prefetch(rows, home(pool_keys[ahead], rows))  # type: ignore[call-arg]
+            prefetch(slots, home(keys[ahead], slots))
+            prefetch(old_slots, home(keys[ahead], old_slots))
         if at[h] != before:
             before = at[h]
-            marks_of(slots, homes, shared, old_slots, old_homes, old_shared, keys[before], marks)
+            marks_of(slots, shared, old_slots, old_shared, keys[before], marks)
             own = in_sequence_of(
                 rows,
-                row_homes,
                 expired,
                 pool_keys[before],
                 owners,

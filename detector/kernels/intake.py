@@ -10,22 +10,22 @@ from detector.kernels.tenants import contains, learn
 
 @njit(nogil=True, cache=True)
 def take(
-    tokens, min_distinct, state, maybe, tainted, tainted_homes, old_tainted, old_tainted_homes,
-    slots, homes, shared, counts, mark, postings, places, salt,
+    tokens, min_distinct, state, maybe, tainted, old_tainted,
+    slots, shared, mark, postings, asked, salt,
 ):  # fmt: skip
     """Shingle a sequence and learn it; return (keys, masked) and what `learn_shown` returns."""
     keys, masked = shingles(tokens, min_distinct)
     tagged, rare, first = learn_shown(
-        keys, masked, state, maybe, tainted, tainted_homes, old_tainted, old_tainted_homes,
-        slots, homes, shared, counts, mark, postings, places, salt,
+        keys, masked, state, maybe, tainted, old_tainted,
+        slots, shared, mark, postings, asked, salt,
     )  # fmt: skip
     return keys, masked, tagged, rare, first
 
 
 @njit(nogil=True, cache=True)
 def learn_shown(
-    keys, masked, state, maybe, tainted, tainted_homes, old_tainted, old_tainted_homes,
-    slots, homes, shared, counts, mark, postings, places, salt,
+    keys, masked, state, maybe, tainted, old_tainted,
+    slots, shared, mark, postings, asked, salt,
 ):  # fmt: skip
     """Return (tagged, rare, first); what is neither masked nor tainted is learned under `mark`.
 
@@ -37,15 +37,13 @@ def learn_shown(
     rare = ~masked
     use = rare.copy()
     first = np.zeros(len(keys), np.bool_)
-    found = contains(maybe, tainted, tainted_homes, old_tainted, old_tainted_homes, tagged)
+    found = contains(maybe, tainted, old_tainted, tagged)
     for i in range(len(keys)):
         use[i] &= not found[i]
-    learn(
-        slots, homes, shared, counts, tagged, use, rare, first, mark, keys, postings, places, salt
-    )
+    learn(slots, shared, tagged, use, rare, first, mark, keys, postings, asked, salt)
     return tagged, rare, first
 
 
-def nothing_follows() -> "tuple[np.ndarray[tuple[int], np.dtype[np.int64]], int, np.int64]":
-    """Return the postings, places and salt to name where no table is asked afterwards."""
-    return np.zeros(1, np.int64), 0, np.int64(0)
+def nothing_follows() -> "tuple[np.ndarray[tuple[int], np.dtype[np.int64]], bool, np.int64]":
+    """Return the postings, whether they are asked, and the salt where no table is asked next."""
+    return np.zeros(1, np.int64), False, np.int64(0)

@@ -1,4 +1,4 @@
-"""Table from shingle key to postings: probe and insert, sweep, grow (numba).
+"""Table from shingle key to postings: probe and insert, sweep (numba).
 
 The key word holds the key's high 46 bits and the position of the last posting; the value word the
 sequences of the first and the last posting and the position of the first. There is one row per
@@ -10,7 +10,7 @@ once in 7 million, and every hit is checked on the tokens before it counts.
 
 import numpy as np
 
-from detector.kernels.buckets import ROWS, STEP, home
+from detector.kernels.buckets import ROWS, STEP, USED, home, place
 from detector.kernels.cache import njit
 from detector.kernels.prefetch import PREFETCH_AHEAD, prefetch
 
@@ -30,7 +30,10 @@ MAX_SEQUENCES = (1 << SEQUENCE_BITS) - 2
 """Live sequences that rows can name: 8.4 million, 8,700 a second for a whole window."""
 
 _POSITION = np.int64((1 << POSITION_BITS) - 1)
-_SEQUENCE = np.int64((1 << SEQUENCE_BITS) - 1)
+SEQUENCE_MASK = (1 << SEQUENCE_BITS) - 1
+"""Bits of a value word: the last sequence, 0 in an empty row."""
+
+_SEQUENCE = np.int64(SEQUENCE_MASK)
 _FIRST_AT = np.int64(SEQUENCE_BITS)
 _FIRST = np.int64(SEQUENCE_BITS + POSITION_BITS)
 _TAG_SHIFT = np.int64(64 - 46)
@@ -97,13 +100,13 @@ def _report(table, row, i, current, expired, owners, starts, ends, orders, windo
 
 @njit(nogil=True, cache=True)
 def probe_insert(
-    table, homes, keys, use, begin, current, expired, owners, starts, ends, orders, window, hits
+    table, keys, use, begin, current, expired, owners, starts, ends, orders, window, hits
 ):
     """Look every used key up, report pairs that fit the window, and insert it.
 
     Sequences below `expired` have left the window: their rows match nothing and are used again.
     `hits` has shape (capacity, 3): other sequence, other position, direction << 32 | position.
-    Returns (hits written, rows added, next key): next key < len(keys) when `hits` is full, and
+    Returns (hits written, next key): next key < len(keys) when `hits` is full, and
     the caller goes on from there with an empty buffer.
     """
     size = np.uint64(len(table))
@@ -112,13 +115,14 @@ def probe_insert(
     added = 0
     for i in range(begin, len(keys)):
         if i + PREFETCH_AHEAD < len(keys):
-            prefetch(table, home(keys[i + PREFETCH_AHEAD], homes))  # type: ignore[call-arg]
+            prefetch(table, home(keys[i + PREFETCH_AHEAD], table))  # type: ignore[call-arg]
         if not use[i]:
             continue
         if written + 2 * HIT_CAP > len(hits):
-            return written, added, i
+            table[USED] += added
+            return written, i
         tag = tag_of(keys[i])
-        bucket = home(keys[i], homes)
+        bucket = home(keys[i], table)
         own = size
         free = size
         others = 0
@@ -164,13 +168,14 @@ def probe_insert(
             number = np.int64(current + 1)
             table[free] = head
             table[free + _ONE] = (number << _FIRST) | (np.int64(i) << _FIRST_AT) | number
-    return written, added, len(keys)
+    table[USED] += added
+    return written, len(keys)
 
 
 @njit(nogil=True, cache=True)
-def in_sequence_of(table, homes, expired, key, owners, owner, starts, latest):
+def in_sequence_of(table, expired, key, owners, owner, starts, latest):
     """Tell whether `owner` has shown the key in a live sequence that started by `latest`."""
-    bucket = home(key, homes)
+    bucket = home(key, table)
     while bucket < np.uint64(len(table)):
         empty = 0
         for j in range(ROWS):
@@ -188,17 +193,8 @@ def in_sequence_of(table, homes, expired, key, owners, owner, starts, latest):
 
 
 @njit(nogil=True, cache=True)
-def _place(table, homes, head):
-    """Return the first empty row from a key's home, len(table) when there is none."""
-    row = home(head, homes)
-    while row < np.uint64(len(table)) and table[row + _ONE] != 0:
-        row += _TWO
-    return row
-
-
-@njit(nogil=True, cache=True)
-def sweep(table, homes, begin, buckets, expired):
-    """Empty the rows of expired sequences in some buckets; return (where to go on, rows emptied).
+def sweep(table, begin, buckets, expired):
+    """Empty the rows of expired sequences in some buckets; return where to go on.
 
     Goes on past `buckets` to the next bucket that had an empty row, and to 0 after the last one:
     no key lies behind such a bucket for want of room, so no probe path is broken in between. Rows
@@ -207,7 +203,7 @@ def sweep(table, homes, begin, buckets, expired):
     emptied = 0
     pulling = False
     size = np.uint64(len(table))
-    bucket = np.uint64(begin)
+    bucket = max(np.uint64(begin), STEP)
     last = bucket + np.uint64(buckets) * STEP
     while bucket < size:
         empty = 0
@@ -226,20 +222,21 @@ def sweep(table, homes, begin, buckets, expired):
                 table[row + _ONE] = 0
                 if (word & _SEQUENCE) > expired:
                     head = table[row]
-                    target = _place(table, homes, head)
+                    target = place(table, head)
                     table[target] = head
                     table[target + _ONE] = word
         pulling = (pulling or dead > 0) and not empty
         bucket += STEP
         if bucket >= last and empty:
             break
-    return (bucket if bucket < size else np.uint64(0)), emptied
+    table[USED] -= emptied
+    return bucket if bucket < size else np.uint64(0)
 
 
 @njit(nogil=True, cache=True)
 def renumber(table, dropped):
     """Subtract `dropped` from every sequence; rows of sequences below it must be swept already."""
-    for row in range(np.uint64(0), np.uint64(len(table)), _TWO):
+    for row in range(STEP, np.uint64(len(table)), _TWO):
         word = table[row + _ONE]
         if word == 0:
             continue
@@ -256,32 +253,17 @@ def renumber(table, dropped):
 def live_rows(table, expired):
     """Return how many rows hold a posting of a sequence that has not expired."""
     live = 0
-    for row in range(np.uint64(0), np.uint64(len(table)), _TWO):
+    for row in range(STEP, np.uint64(len(table)), _TWO):
         live += last_of(table[row + _ONE]) >= expired
     return live
 
 
 @njit(nogil=True, cache=True)
-def rehash(old, table, homes, expired):
-    """Copy the rows of `old` that have not expired into the empty `table`; return how many."""
-    kept = 0
-    for row in range(np.uint64(0), np.uint64(len(old)), _TWO):
-        if (old[row + _ONE] & _SEQUENCE) <= expired:
-            continue
-        target = _place(table, homes, old[row])
-        if target < np.uint64(len(table)):
-            table[target] = old[row]
-            table[target + _ONE] = old[row + _ONE]
-            kept += 1
-    return kept
-
-
-@njit(nogil=True, cache=True)
-def showings(table, homes, expired, key, owners, party):
+def showings(table, expired, key, owners, party):
     """Return (first, last) sequence in which a party has shown the key, (-1, -1) when in none."""
     earliest = -1
     latest = -1
-    bucket = home(key, homes)
+    bucket = home(key, table)
     while bucket < np.uint64(len(table)):
         empty = 0
         for j in range(ROWS):

@@ -22,21 +22,21 @@ _ONE = np.uint64(1)
 
 
 @njit(nogil=True, cache=True)
-def merge(slots, homes, shared, counts, tags, use, marks):
+def merge(slots, shared, tags, use, marks):
     """Record every used tag with its own mark; both tables must have room for all tags."""
     for i in range(len(tags)):
         if i + PREFETCH_AHEAD < len(tags):
-            prefetch(slots, home(tags[i + PREFETCH_AHEAD], homes))  # type: ignore[call-arg]
+            prefetch(slots, home(tags[i + PREFETCH_AHEAD], slots))  # type: ignore[call-arg]
         if not use[i]:
             continue
-        row, known = find(slots, homes, tags[i])
+        row, known = find(slots, tags[i])
         if row < np.uint64(len(slots)):
-            put_mark(slots, shared, counts, row, known, tags[i], marks[i])
+            put_mark(slots, shared, row, known, tags[i], marks[i])
 
 
 @njit(nogil=True, cache=True)
 def tell(
-    slots, homes, shared, counts, old_slots, old_homes, old_shared,
+    slots, shared, old_slots, old_shared,
     tags, use, marks, refresh_s, told_tags, told_marks,
 ):  # fmt: skip
     """Record showings in the table of their range, and write those that others must hear of.
@@ -51,20 +51,18 @@ def tell(
     written = 0
     for i in range(len(tags)):
         if i + PREFETCH_AHEAD < len(tags):
-            prefetch(slots, home(tags[i + PREFETCH_AHEAD], homes))  # type: ignore[call-arg]
-            if old_homes:
-                prefetch(old_slots, home(tags[i + PREFETCH_AHEAD], old_homes))
+            prefetch(slots, home(tags[i + PREFETCH_AHEAD], slots))  # type: ignore[call-arg]
+            prefetch(old_slots, home(tags[i + PREFETCH_AHEAD], old_slots))
         if not use[i]:
             continue
         now[:] = 0
         before[:] = 0
-        if old_homes:
-            write_marks(old_slots, old_homes, old_shared, tags[i], before)
-        row, known = find(slots, homes, tags[i])
+        write_marks(old_slots, old_shared, tags[i], before)
+        row, known = find(slots, tags[i])
         if row >= np.uint64(len(slots)):
             continue
         if known:
-            write_marks(slots, homes, shared, tags[i], now)
+            write_marks(slots, shared, tags[i], now)
         others = _others(now, marks[i])
         last = _own(now, marks[i])
         if last:
@@ -74,7 +72,7 @@ def tell(
             if others == 0 and _others(before, marks[i]) == 0:
                 continue
         else:
-            if not put_mark(slots, shared, counts, row, known, tags[i], marks[i]):
+            if not put_mark(slots, shared, row, known, tags[i], marks[i]):
                 continue
             heard = now if others else before
             if _others(heard, marks[i]) == 0:

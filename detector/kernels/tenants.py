@@ -1,13 +1,13 @@
 """Table from shingle key to the parties that have shown it, and when first (numba).
 
 A positive value word is one mark; a negative one, -n, points at row n - 1 of `shared`: up to four
-marks of a key that a second party has shown. A mark packs (party + 1) << 33 | (first seen in
-seconds + 2^32).
+marks of a key that a second party has shown; the header's own word counts them. A mark packs
+(party + 1) << 33 | (first seen in seconds + 2^32).
 """
 
 import numpy as np
 
-from detector.kernels.buckets import ROWS, STEP, home
+from detector.kernels.buckets import OWN, ROWS, STEP, USED, home
 from detector.kernels.cache import njit
 from detector.kernels.prefetch import PREFETCH_AHEAD, prefetch
 
@@ -33,10 +33,10 @@ _TWO = np.uint64(2)
 
 
 @njit(nogil=True, cache=True)
-def find(table, homes, key):
+def find(table, key):
     """Return (row of the key or of the first empty place for it, whether the key is there)."""
     size = np.uint64(len(table))
-    bucket = home(key, homes)
+    bucket = home(key, table)
     while bucket < size:
         found = size
         free = size
@@ -72,15 +72,12 @@ def _add_mark(marks, mark):
 
 
 @njit(nogil=True, cache=True)
-def put_mark(slots, shared, counts, row, known, key, mark):
-    """Enter a mark into the row that `find` returned for its key; True if its party is new there.
-
-    `counts` holds (rows used, shared rows used) and is updated.
-    """
+def put_mark(slots, shared, row, known, key, mark):
+    """Enter a mark into the row that `find` returned for a key; True if its party is new there."""
     if not known:
         slots[row] = key
         slots[row + _ONE] = mark
-        counts[0] += 1
+        slots[USED] += 1
         return True
     word = slots[row + _ONE]
     if word < 0:
@@ -88,47 +85,44 @@ def put_mark(slots, shared, counts, row, known, key, mark):
     if word >> TIME_BITS == mark >> TIME_BITS:
         slots[row + _ONE] = min(word, mark)
         return False
-    _share(slots, shared, counts, row, word, mark)
+    _share(slots, shared, row, word, mark)
     return True
 
 
 @njit(nogil=True, cache=True)
-def _share(slots, shared, counts, row, word, mark):
+def _share(slots, shared, row, word, mark):
     """Enter a second party's mark beside the first one's, or in the place of nobody's."""
     if word >> TIME_BITS == NOBODY + 1:
         slots[row + _ONE] = mark
     else:
-        shared[counts[1], 0] = word
-        shared[counts[1], 1] = mark
-        counts[1] += 1
-        slots[row + _ONE] = -counts[1]
+        shared[slots[OWN], 0] = word
+        shared[slots[OWN], 1] = mark
+        slots[OWN] += 1
+        slots[row + _ONE] = -slots[OWN]
 
 
 @njit(nogil=True, cache=True)
-def learn(
-    slots, homes, shared, counts, keys, use, rare, first, mark, pool_keys, postings, places, salt
-):
+def learn(slots, shared, keys, use, rare, first, mark, pool_keys, postings, asked, salt):
     """Record that the mark's party has shown the used keys, and clear `rare` where all show them.
 
     That is where three parties have shown the key by now: whoever source and receiver are, a third
     party has shown it, so it is common for all pairs. `first` is set where the newer generation
-    did not know that the party has. `counts` holds (rows used, shared rows used) and is updated;
-    both tables must have room for all keys. The table of postings, with `places` homes and
-    `pool_keys` salted, is asked next, so its lines are fetched as well.
+    did not know that the party has. Both tables must have room for all keys. If `asked`, the table
+    of postings is next, with `pool_keys` salted, so its lines are fetched as well.
     """
     for i in range(len(keys)):
         if i + PREFETCH_AHEAD < len(keys):
-            prefetch(slots, home(keys[i + PREFETCH_AHEAD], homes))  # type: ignore[call-arg]
-            if places:
-                prefetch(postings, home(pool_keys[i + PREFETCH_AHEAD] ^ salt, places))
+            prefetch(slots, home(keys[i + PREFETCH_AHEAD], slots))  # type: ignore[call-arg]
+            if asked:
+                prefetch(postings, home(pool_keys[i + PREFETCH_AHEAD] ^ salt, postings))
         if not use[i]:
             continue
-        row, known = find(slots, homes, keys[i])
+        row, known = find(slots, keys[i])
         if not known:
             if row < np.uint64(len(slots)):
                 slots[row] = keys[i]
                 slots[row + _ONE] = mark
-                counts[0] += 1
+                slots[USED] += 1
                 first[i] = True
             continue
         word = slots[row + _ONE]
@@ -141,7 +135,7 @@ def learn(
             slots[row + _ONE] = min(word, mark)
         else:
             first[i] = True
-            _share(slots, shared, counts, row, word, mark)
+            _share(slots, shared, row, word, mark)
 
 
 @njit(nogil=True, cache=True)
@@ -154,10 +148,10 @@ def _real(marks):
 
 
 @njit(nogil=True, cache=True)
-def unlearn(slots, homes, shared, keys, party, since_s):
+def unlearn(slots, shared, keys, party, since_s):
     """Take back what a party has shown since an instant: its marks become NOBODY's."""
     for i in range(len(keys)):
-        row, known = find(slots, homes, keys[i])
+        row, known = find(slots, keys[i])
         if not known:
             continue
         word = slots[row + _ONE]
@@ -173,19 +167,17 @@ def unlearn(slots, homes, shared, keys, party, since_s):
 
 
 @njit(nogil=True, cache=True)
-def marks_of(slots, homes, shared, old_slots, old_homes, old_shared, key, marks):
+def marks_of(slots, shared, old_slots, old_shared, key, marks):
     """Write the marks of one key, those of the older generation last; 0 where there is none."""
     marks[:] = 0
-    if homes:
-        write_marks(slots, homes, shared, key, marks[:MARKS])
-    if old_homes:
-        write_marks(old_slots, old_homes, old_shared, key, marks[MARKS:])
+    write_marks(slots, shared, key, marks[:MARKS])
+    write_marks(old_slots, old_shared, key, marks[MARKS:])
 
 
 @njit(nogil=True, cache=True)
-def write_marks(slots, homes, shared, key, marks):
+def write_marks(slots, shared, key, marks):
     """Write the marks of one key in one generation; `marks` stays as it is without any."""
-    row, known = find(slots, homes, key)
+    row, known = find(slots, key)
     if known:
         word = slots[row + _ONE]
         if word > 0:
@@ -195,11 +187,11 @@ def write_marks(slots, homes, shared, key, marks):
 
 
 @njit(nogil=True, cache=True)
-def lookup(slots, homes, shared, old_slots, old_homes, old_shared, keys):
+def lookup(slots, shared, old_slots, old_shared, keys):
     """Return the marks of every key, shape (len(keys), 8); 0 where there is none."""
     marks = np.zeros((len(keys), 2 * MARKS), np.int64)
     for i in range(len(keys)):
-        marks_of(slots, homes, shared, old_slots, old_homes, old_shared, keys[i], marks[i])
+        marks_of(slots, shared, old_slots, old_shared, keys[i], marks[i])
     return marks
 
 
@@ -218,24 +210,13 @@ def remember(maybe, keys, use):
 
 
 @njit(nogil=True, cache=True)
-def contains(maybe, slots, homes, old_slots, old_homes, keys):
+def contains(maybe, slots, old_slots, keys):
     """True for every key that some party has shown, shape (len(keys),)."""
     found = np.zeros(len(keys), np.bool_)
     for i in range(len(keys)):
         if not maybe[filter_bit(keys[i])]:
             continue
-        found[i] = find(slots, homes, keys[i])[1]
-        if old_homes and not found[i]:
-            found[i] = find(old_slots, old_homes, keys[i])[1]
+        found[i] = find(slots, keys[i])[1]
+        if not found[i]:
+            found[i] = find(old_slots, keys[i])[1]
     return found
-
-
-@njit(nogil=True, cache=True)
-def rehash(old, slots, homes):
-    """Copy every row of `old` into the empty and larger table `slots`."""
-    for row in range(np.uint64(0), np.uint64(len(old)), _TWO):
-        if old[row + _ONE] != 0:
-            target = find(slots, homes, old[row])[0]
-            if target < np.uint64(len(slots)):
-                slots[target] = old[row]
-                slots[target + _ONE] = old[row + _ONE]

@@ -116,12 +116,12 @@ class Attributor:
         return np.flatnonzero(fits)[-MAX_TIED_SEQUENCES:].tolist()  # type: ignore[no-any-return]
 
     def _is_relay(self, party: int, verdict: Verdict, sources: list[int]) -> bool:
-        if self._tainted.is_empty:
+        others = [other for other in sources if other != party]
+        if not others or self._tainted.is_empty:
             return False
         origins = parties(self._tainted.origins(verdict.keys))
         if (origins == party).any():
             return False
-        others = [other for other in sources if other != party]
         return bool(np.isin(origins, others).any(axis=1).all())
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from detector.model import Hashes, Role, Sequence, Span
-from detector.sketch.shingle import shingle_keys
+from detector.sketch.shingle import distinct, shingle_keys
 
 
 def last_user_turn(prompts: Iterable[Sequence]) -> Hashes | None:
@@ -47,7 +47,7 @@ def same_question(first: Hashes | None, second: Hashes | None, containment: floa
         return False
     if np.array_equal(first, second):
         return True
-    keys, other = np.unique(shingle_keys(first)), np.unique(shingle_keys(second))
+    keys, other = distinct(shingle_keys(first)), distinct(shingle_keys(second))
     smaller = min(len(keys), len(other))
     if not smaller:
         return False

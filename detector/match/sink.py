@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from detector.index.sequences import SequenceStore
 from detector.match.question import last_user_turn
 from detector.model import Hashes, Sequence
-from detector.sketch.shingle import Keys, Mask, shingle_keys
+from detector.sketch.shingle import Keys, Mask, distinct, shingle_keys
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class Sink:
     def own_prompt(self) -> Keys:
         """Sorted shingles of the request's own prompt."""
         parts = [shingle_keys(p.token_hashes) for p in self.store.prompts_of(self.sequence)]
-        return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+        return distinct(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     @cached_property
     def question(self) -> Hashes | None:

@@ -7,7 +7,6 @@ that a replay, an eviction or another equally good source never makes a second f
 from dataclasses import dataclass
 
 import msgspec
-import numpy as np
 import xxhash
 
 from detector.finding import Confidence, Evidence, Finding, Party, Run, Thresholds
@@ -15,7 +14,7 @@ from detector.match.confidence import CONTENT_SEVERITY
 from detector.match.verdict import Verdict
 from detector.model import MAX_SEQUENCE_TOKENS, PART_OVERLAP, Kind, Sequence
 from detector.sketch.bigrams import bigram_keys, jaccard_of
-from detector.sketch.shingle import SHINGLE_TOKENS
+from detector.sketch.shingle import SHINGLE_TOKENS, distinct
 
 FAMILY = "content"
 FOREIGN_PROMPT = "BW001"
@@ -117,7 +116,7 @@ def _similarity(match: Match) -> float:
     if match.verdict.similarity is not None:
         return match.verdict.similarity
     sides = (match.sink.token_hashes, match.source.token_hashes)
-    return jaccard_of(*(np.unique(bigram_keys(side)) for side in sides))
+    return jaccard_of(*(distinct(bigram_keys(side)) for side in sides))
 
 
 def _shingles(sequence: Sequence) -> int:

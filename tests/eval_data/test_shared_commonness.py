@@ -65,8 +65,9 @@ class Cluster:
         for number, one in enumerate(sorted(history, key=lambda one: one.started_at_ms)):
             partition = number % PARTITIONS  # the history names no pool
             worker = self._workers[partition % WORKERS]
-            made = Detector(worker.settings, memory=worker.memory)
-            worker.detectors.setdefault(partition, made).warm(one)
+            if partition not in worker.detectors:
+                worker.detectors[partition] = Detector(worker.settings, memory=worker.memory)
+            worker.detectors[partition].warm(one)
             self._talk(one.started_at_ms, every_ms=HISTORY_EVERY_MS)
 
     def observe(self, sequences: Iterable[Sequence]) -> None:

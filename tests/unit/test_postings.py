@@ -1,15 +1,21 @@
 """The posting index against plain dicts, through growth, sweeps, expiry and eviction."""
 
+import resource
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detector.index import postings
+from detector.index.bucket_table import BUCKETS_PER_KEY, BucketTable
 from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore
-from detector.kernels.buckets import STEP, home
+from detector.kernels import buckets
+from detector.kernels.buckets import STEP, USED, WIDER, home, place
 from detector.kernels.postings import HIT_CAP, OWNER_CAP
+from detector.kernels.tenants import find
 from detector.kernels.winnow import winnow
 from detector.model import MAX_SEQUENCE_TOKENS, Kind, Sequence
 from detector.sketch.shingle import Keys, shingle_keys
@@ -164,6 +170,83 @@ def test_what_has_expired_goes_before_what_lives_and_is_no_loss(
     assert both.index.evicted_sequences == 0
 
 
+def test_growing_to_two_million_postings_moves_a_bounded_part_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every sequence pays for its own keys; none pays for the whole table."""
+    index = PostingIndex(store := SequenceStore(), memory_bytes=LARGE)
+    moved: list[int] = []
+    grow = buckets.grow
+
+    def counted(*args: object) -> int:
+        moved.append(int(grow(*args)))
+        return moved[-1]
+
+    monkeypatch.setattr(buckets, "grow", counted)
+    use, rng = np.ones(1000, np.bool_), np.random.default_rng(1)
+    most, homes = 0, index.table[0][WIDER]
+    growths = 0
+    for number in range(2000):
+        moved.clear()
+        store.release(index.make_room(1000, 0))
+        at = store.add(prompt("a", f"{number}", number, text(1, 1)), 1)
+        keys = rng.integers(-(1 << 63), (1 << 63) - 1, 1000)
+        index.observe(keys, use, at, window_ms=WINDOW_MS)
+        if number >= 100:
+            most = max(most, sum(moved))
+        growths += index.table[0][WIDER] != homes
+        homes = index.table[0][WIDER]
+    assert growths > 20
+    assert 0 < most <= BUCKETS_PER_KEY * 1000 + 500 < homes // 100
+    assert index.rows == 2_000_000
+    assert index.live_postings(0) == 2_000_000
+    assert index.nbytes < 36 * index.rows
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory from Linux")
+def test_a_small_table_takes_little_of_the_memory_that_it_may_take() -> None:
+    keys, use = shingle_keys(text(1, 1009)), np.ones(1000, np.bool_)
+    before, held = _resident(), []
+    for _ in range(64):
+        index = PostingIndex(store := SequenceStore(), memory_bytes=LARGE)
+        index.make_room(len(keys), 0)
+        at = store.add(prompt("a", "1", 0, text(1, 1)), 1)
+        index.observe(keys, use, at, window_ms=WINDOW_MS)
+        held.append(index)
+    assert _resident() - before < len(held) * 1024**2
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+@FIXED
+@given(st.lists(st.integers(0, 300), max_size=12), st.integers(0, 1 << 32))
+def test_a_table_loses_and_doubles_nothing_at_any_point_of_its_growth(
+    steps: list[int], seed: int
+) -> None:
+    """Crowded homes, the last ones among them: long chains cross the border as it moves."""
+    rng = np.random.default_rng(seed)
+    table = BucketTable(64, 1 << 10, limit=0.9, growth=1.3)
+    keys = rng.integers(-(1 << 63), (1 << 63) - 1, 300)
+    keys[100:200] = keys[:1] + np.arange(100)
+    held: set[int] = set()
+    for number, count in enumerate(steps):
+        for key in rng.choice(keys, min(count, 60)).tolist():
+            assert table.make_room(1)
+            row = place(table.slots, key)
+            if key not in held:
+                table.slots[int(row)] = key
+                table.slots[int(row) + 1] = number + 1
+                table.slots[USED] += 1
+                held.add(key)
+        table.grow(count)
+        rows = table.slots[8:].reshape(-1, 2)
+        assert sorted(rows[rows[:, 1] != 0, 0].tolist()) == sorted(held)
+        for key in held:
+            assert find(table.slots, key)[1]
+
+
 def test_a_key_with_1000_owners_stays_bounded() -> None:
     index = PostingIndex(store := SequenceStore(), memory_bytes=LARGE)
     keys = shingle_keys(text(1, 30))
@@ -239,7 +322,8 @@ def test_a_sample_of_the_smallest_keys_is_spread_over_the_table() -> None:
     keys = np.random.default_rng(4).integers(-(1 << 63), (1 << 63) - 1, 400_000)
     picked = keys[winnow(keys, 16)]
     unstirred = (picked.view(np.uint64) >> np.uint64(58)).astype(np.int64)
-    homes = np.array([int(home(key, 64)) // int(STEP) for key in picked.tolist()])
+    table = BucketTable(64, 64, limit=0.6, growth=1.1).slots
+    homes = np.array([int(home(key, table)) // int(STEP) - 1 for key in picked.tolist()])
     assert np.bincount(unstirred).max() * 64 / len(picked) > 4
     assert np.bincount(homes).max() * 64 / len(picked) < 1.2
 

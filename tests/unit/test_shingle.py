@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from detector.kernels.shingle import shingles
 from detector.model import MAX_SEQUENCE_TOKENS, Hashes
-from detector.sketch.shingle import BASE, MIX_1, MIX_2, low_complexity, shingle_keys
+from detector.sketch.shingle import BASE, MIX_1, MIX_2, distinct, low_complexity, shingle_keys
 
 WORD = 1 << 64
 FIXED = settings(deadline=None, derandomize=True, max_examples=300)
@@ -103,3 +103,11 @@ def test_degenerate_shingles_do_not_collide() -> None:
     for low, high in ((0, 1), (7, 2**32 - 1), (2**31, 2**31 + 1)):
         made = np.where(texts == 1, high, low).astype(np.uint32)
         assert len({int(shingle_keys(row)[0]) for row in made}) == 1024
+
+
+@FIXED
+@given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-2, 2), max_size=40))
+def test_distinct_keys_are_those_of_numpy(values: list[int]) -> None:
+    keys = np.array(values, np.int64)
+    assert np.array_equal(distinct(keys), np.unique(keys))
+    assert keys.tolist() == values

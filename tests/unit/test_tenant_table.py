@@ -212,6 +212,20 @@ def test_a_small_budget_is_kept_by_forgetting_early(sharing: int) -> None:
     assert not table.lookup(shingle_keys(text(0, 5009))).any()
 
 
+@pytest.mark.parametrize("budget", [4 * 1024 * 1024, 9_999_999])
+def test_a_budget_is_used_before_anything_is_forgotten_early(budget: int) -> None:
+    table = TenantTable(horizon_ms=DAY_MS, memory_bytes=budget)
+    rng = np.random.default_rng(1)
+    learned = 0
+    while not table.early_rotations:
+        keys = rng.integers(-(1 << 63), (1 << 63) - 1, 500)
+        for party in (1, 2):
+            learn(table, keys[:: 1 + 9 * (party - 1)], party, 0)
+        learned += len(keys)
+    full = budget // 2 / (16 / 0.65 + 32 / 10)
+    assert 0.7 * full < learned < 1.1 * full
+
+
 def test_nothing_outlives_a_silence_of_two_horizons(table: TenantTable) -> None:
     learn(table, keys_of([1]), 1, 0)
     learn(table, keys_of([2]), 2, 2 * DAY_MS)
