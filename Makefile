@@ -103,6 +103,14 @@ soak-stream: $(READY) ## Measure what one worker on one core sustains (MINUTES=1
 eval-stream: $(READY) $(if $(BLEEDWATCH_EVAL_DATA),,$(GENERATED)/manifest.json) ## Send the labelled traffic through Kafka and two workers (SET=planted or requests)
 	@$(BIN)/python -m tests.load labelled --data $(EVAL_DIR) $(if $(SET),--set $(SET)) $(LOAD)
 
+.PHONY: sidecar-kills
+sidecar-kills: $(READY) ## Kill a sidecar under load, on logs of both engines; nothing may be lost (KILLS=50)
+	@$(BIN)/python -W ignore -m tests.sidecar $(or $(KILLS),50)
+
+.PHONY: sidecar-figures
+sidecar-figures: $(READY) ## Measure what a sidecar costs and what it sustains
+	@$(BIN)/python -W ignore -m tests.load.sidecar_figures
+
 .PHONY: ci
 ci: ## Run what the build server runs
 	@.ci/run

@@ -31,14 +31,11 @@ class Scraping:
 
 
 @contextmanager
-def scraping(settings: Settings) -> Iterator[Scraping | None]:
-    """Scrape the engines of the settings until the block ends; None without any.
+def scraping(settings: Settings) -> Iterator[Scraping]:
+    """Scrape the engines of the settings, if there are any, until the block ends.
 
     Raises SettingsError for a mapping, a certificate file or names that cannot be used.
     """
-    if not settings.scrape.targets:
-        yield None
-        return
     scraper = make_scraper(
         settings.scrape, engine=settings.sidecar.engine, kv_pool=settings.sidecar.kv_pool
     )

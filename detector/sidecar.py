@@ -4,26 +4,28 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from detector.config.root import Settings
 from detector.errors import SettingsError
+from detector.outlets import new_outlet
 from detector.reading import engine_name
+from detector.sidecar_board import Board
 from detector.sketch.token_table import TokenTable
 from ingest.chat_template import ChatTemplate
 from ingest.coverage import Coverage
 from ingest.door import Door
-from ingest.kafka_io import KafkaPublisher
 from ingest.key_rotation import RotatingKeys
 from ingest.outlet import Outlet
 from ingest.schema_records import EngineEvent
 from ingest.sidecar import Feed, Sidecar
-from ingest.sidecar_health import HealthFile, SidecarHealth, health_of
+from ingest.sidecar_health import SidecarHealth, health_of
 from ingest.sidecar_input import MakeDoor, SidecarInput
 from ingest.sidecar_inputs import MakeInput, SidecarInputs
 from ingest.sidecar_reader import GrowingReader
 from ingest.sidecar_sending import Sending
+from ingest.spooled_outlet import SpooledOutlet
 from ingest.tail.checkpoint import CheckpointFile, LogMark
 from ingest.tail.source import LineSource
 from ingest.tenancy import Tenancy
@@ -41,6 +43,7 @@ class Started:
 
     logs: tuple[str, ...]
     servers: str
+    health_port: int
 
 
 @dataclass(slots=True)
@@ -49,12 +52,18 @@ class Running:
 
     sidecar: Sidecar
     keys: "HashKeys"
-    health: HealthFile | None = None
+    outlet: Outlet
+    board: Board = field(init=False)
 
     def look(self) -> SidecarHealth:
         """Return how it is."""
+        spooled = self.outlet if isinstance(self.outlet, SpooledOutlet) else None
         return health_of(
-            self.sidecar, at_ms=int(time.time() * 1000), key_problem=self.keys.rotating.problem
+            self.sidecar,
+            at_ms=int(time.time() * 1000),
+            key_problem=self.keys.rotating.problem,
+            spool=spooled.counts if spooled else None,
+            spool_problem=spooled.problem if spooled else None,
         )
 
 
@@ -94,10 +103,14 @@ def run(
     """Follow the logs until `stopped` says so or all pipes have ended; return how it was.
 
     Raises SettingsError without files or a key file, KeyFileError, InputError for a checkpoint or a
-    FIFO that cannot be used, and BrokerError if the cluster is away.
+    FIFO or a spool that cannot be used, and BrokerError if the cluster is away and there is no
+    spool.
     """
-    with composed(settings, lambda: KafkaPublisher(settings.kafka)) as running:
-        on_start(Started(settings.sidecar.files, settings.kafka.bootstrap_servers))
+    with (
+        composed(settings, lambda: new_outlet(settings)) as running,
+        running.board.serving() as server,
+    ):
+        on_start(Started(settings.sidecar.files, settings.kafka.bootstrap_servers, server.port))
         running.sidecar.run(stopped)
         return running.look()
 
@@ -137,6 +150,7 @@ def composed(
             )
             yield _running(
                 settings,
+                outlet=opened,
                 inputs=inputs,
                 sending=sending,
                 keys=keys,
@@ -154,6 +168,7 @@ def composed(
 def _running(
     settings: Settings,
     *,
+    outlet: Outlet,
     inputs: SidecarInputs,
     sending: Sending,
     keys: HashKeys,
@@ -161,8 +176,7 @@ def _running(
     feeds: Iterable[Feed],
 ) -> Running:
     def on_turn() -> None:
-        if running.health is not None:
-            running.health.beat(time.monotonic())
+        running.board.beat()
 
     sidecar = Sidecar(
         inputs,
@@ -173,9 +187,8 @@ def _running(
         feeds=feeds,
         on_turn=on_turn,
     )
-    running = Running(sidecar, keys)
-    if settings.sidecar.health_file is not None:
-        running.health = HealthFile(settings.sidecar.health_file, running.look)
+    running = Running(sidecar, keys, outlet)
+    running.board = Board(running.look, settings.metrics, path=settings.sidecar.health_file)
     return running
 
 

@@ -9,11 +9,14 @@ from ingest.dead_letter_limit import DeadLetterSettings
 from ingest.kafka_settings import KafkaSettings
 from ingest.key_file import looks_like_a_secret
 from ingest.key_rotation import SealingSettings
+from ingest.kv_events.settings import KvEventSettings
 from ingest.packing_settings import PackingSettings
 from ingest.scrape.settings import ScrapeSettings
 from ingest.sidecar_settings import SidecarSettings
+from ingest.push.settings import BackPressureSettings, PushSettings
 from ingest.signals.settings import SignalSettings
 from ingest.sources.field_map import FieldMap
+from ingest.spool_settings import SpoolSettings
 from ingest.stream_settings import StreamSettings
 from ingest.tenancy import TenancySettings
 
@@ -41,6 +44,10 @@ class Settings(Section):
     sidecar: SidecarSettings = SidecarSettings()
     scrape: ScrapeSettings = ScrapeSettings()
     signals: SignalSettings = SignalSettings()
+    kv_events: KvEventSettings = KvEventSettings()
+    spool: SpoolSettings = SpoolSettings()
+    push: PushSettings = PushSettings()
+    backpressure: BackPressureSettings = BackPressureSettings()
     dead_letters: DeadLetterSettings = DeadLetterSettings()
     metrics: MetricsSettings = MetricsSettings()
     stream: StreamSettings = StreamSettings()

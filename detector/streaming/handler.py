@@ -1,11 +1,13 @@
 """The detection of one process as a stream runner sees it: records in, messages and offsets out."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
+from detector.finding import Finding
 from detector.index.memory import Memory
+from detector.match.response_sketches import ResponseSketches
 from detector.pipeline import Detector
 from detector.settings import DetectionSettings
 from detector.sketch.shingle import Keys
@@ -41,8 +43,8 @@ class StreamHandler:
     """See `ingest.stream.Handler`. `partitions` is how many the topics have in all.
 
     Each assigned partition has a detector with its part of the index's byte budget; the memory of
-    what is common is one for all, outlives them, and may be given. `now_ms` is the wall clock: it
-    dates dead letters and decides nothing.
+    what is common is one for all, outlives them, and may be given. `sketches` are what the
+    detectors make for others. `now_ms` is the wall clock: it dates dead letters, no more.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class StreamHandler:
         dead_letters: DeadLetterSettings | None = None,
         packing: PackingSettings | None = None,
         memory: Memory | None = None,
+        sketches: ResponseSketches | None = None,
         allowed: Keys | None = None,
         clock: Clock = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
@@ -65,6 +68,7 @@ class StreamHandler:
         self.stream = StreamSettings() if stream is None else stream
         self._index_bytes = max(settings.index.memory_bytes // partitions, 1)
         self._allowed = allowed
+        self._sketches = sketches
         self._clock = clock
         self.memory = Memory(settings.commonness) if memory is None else memory
         self.tally = Tally()
@@ -99,6 +103,7 @@ class StreamHandler:
             allowed=self._allowed,
             memory=self.memory,
             index_bytes=self._index_bytes,
+            sketches=self._sketches,
         )
         rows = RequestRows(keep_ms=window.longest_response_ms + window.grace_ms)
         finished = {at.topic: offset for at, offset in committed.items()}
@@ -140,6 +145,10 @@ class StreamHandler:
         held = self.held[partition]
         messages = self._sent(held.window.drain())
         return Outcome(messages, self._done(partition, held))
+
+    def findings_of(self, findings: Iterable[Finding]) -> list[Message]:
+        """Return the messages of findings that were made outside the partitions, and count them."""
+        return list(self._outgoing.findings(findings))
 
     def totals(self) -> Totals:
         """Return what the orderings and detectors of all partitions have counted, lost ones too."""

@@ -6,6 +6,7 @@ import msgspec
 
 from detector.finding import Finding
 from detector.model import Sequence
+from detector.streaming.global_tier import GlobalTier
 from detector.streaming.handler import StreamHandler
 from ingest.broker import Message, TopicPartition
 from ingest.memory_io import MemoryBroker
@@ -24,6 +25,9 @@ KEEP_BYTES = 16 * 1024 * 1024
 
 TICKS_PER_IDLE = 4
 """A silence is noticed after at most a fourth more than stream.idle_ms."""
+
+_FINISHING_TURNS = 2
+"""What the last records tell other partitions is judged in the turn after."""
 
 
 class EventClock:
@@ -45,7 +49,8 @@ class LocalStream:
     """Sends sequences through a broker in memory and returns the findings that come out.
 
     A message counts as sent when the newest sequence so far ended. `clock` decides how long senders
-    linger and when a partition has heard nothing for long; the handler must have the same.
+    linger and when a partition has heard nothing for long; the handler must have the same. With a
+    `tier` responses of all pools are compared; the handler must make its sketches.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class LocalStream:
         packing: PackingSettings,
         events: EventClock,
         clock: Clock,
+        tier: GlobalTier | None = None,
     ) -> None:
         self._events = events
         self._clock = clock
@@ -68,7 +74,7 @@ class LocalStream:
         self._publisher = broker.publisher()
         self._packer = Packer(topics.sequences, SealedForm(lambda: ring), packing)
         self._runner = MemoryRunner(
-            handler,
+            handler if tier is None else tier.around(handler, handler, broker.reader()),
             reader=broker.reader(),
             publisher=self._publisher,
             topics=topics.inputs,
@@ -99,7 +105,8 @@ class LocalStream:
     def finish(self) -> Iterator[Finding]:
         """Send what is left and finish everything that waits for its turn."""
         self._publish(self._packer.drain())
-        self._runner.finish()
+        for _ in range(_FINISHING_TURNS):
+            self._runner.finish()
         yield from self._found()
 
     def _turn(self, messages: list[Message], now_s: float) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """The state of a worker, put together from its handler, its runner and its lag."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from detector.match.confidence import CONTENT_SEVERITY
 from detector.match.reasons import Reason
 from detector.model import Kind
 from detector.rules.content import DUPLICATED_RESPONSE, FOREIGN_PROMPT, FOREIGN_RESPONSE
-from detector.streaming.exchange import Exchange
+from detector.streaming.exchange import REFUSED, Exchange
 from detector.streaming.handler import Held, StreamHandler
 from detector.streaming.lag import LagTracker
 from exporters.metrics import KnownLabels
@@ -21,6 +21,9 @@ from ingest.stream import Clock
 
 REFRESH_SECONDS = 1.0
 """How old the counts may get while records come: adding them up takes a fraction of a batch."""
+
+ROW_REFUSALS = ("too_large", "unencodable")
+"""Why a row cannot be packed: larger than a message may be, or what no encoding can carry."""
 
 NO_TOKENS = "no_tokens"
 OTHER_KEY = "other_key"
@@ -57,11 +60,13 @@ class Monitor:
         *,
         learning_ms: int,
         exchange: Exchange | None = None,
+        key_file_unreadable: Callable[[], bool] = lambda: False,
         clock: Clock = time.monotonic,
     ) -> None:
         self._handler = handler
         self._exchange = exchange
         self._learning_ms = learning_ms
+        self._key_file_unreadable = key_file_unreadable
         self._clock = clock
         self._warmup_seconds = 0.0
         self.lag = LagTracker(self._end_of)
@@ -115,6 +120,8 @@ class Monitor:
             forced_sequences=totals.forced,
             clock_jumps=totals.clock_jumps,
             dead_letters=dict(tally.dead_letters),
+            rows_refused=dict(tally.rows_refused),
+            key_file_unreadable=self._key_file_unreadable(),
             blind={
                 NO_TOKENS: sum(tally.without_tokens.values()),
                 OTHER_KEY: handler.intake.other_keys,
@@ -158,6 +165,8 @@ def known_labels(topics: Iterable[str]) -> KnownLabels:
         topics=tuple(topics),
         kinds=tuple(kind.value for kind in Kind),
         dead_letter_reasons=(*sorted(REASONS), OTHER),
+        shared_reasons=REFUSED,
+        row_reasons=ROW_REFUSALS,
         blind_causes=(NO_TOKENS, OTHER_KEY),
         findings=tuple(
             (rule, severity.value, confidence.value)

@@ -15,9 +15,11 @@ from detector.model import Sequence
 from detector.pipeline import Detector
 from detector.reading import OnProgress, Reading
 from detector.service import STDIN, ReplayReport, deployment_secret, learn, replay_hold_ms, surest
-from detector.sketch.token_table import TokenTable
+from detector.sketch.tag_keys import TagKeys
+from detector.sketch.token_table import Keys, TokenTable
 from detector.streaming.compose import new_handler
 from detector.streaming.feed import followed
+from detector.streaming.global_tier import GlobalTier
 from detector.streaming.handler import StreamHandler
 from detector.streaming.local import TICKS_PER_IDLE, EventClock, LocalStream
 from ingest.coverage import Coverage
@@ -84,7 +86,8 @@ def run(
         before_ms = None if first is None else first.started_at_ms
         skipped = _learn(past, source, settings, memory, before_ms=before_ms)
     began = time.process_time()
-    handler, stream = _local(settings, ring, table, memory, live=source.is_live)
+    tier = _tier(settings, ring, keys) if settings.stream.global_tier else None
+    handler, stream = _local(settings, ring, table, memory, live=source.is_live, tier=tier)
     sequencer = Sequencer(hold_ms=replay_hold_ms(settings.detection.window))
     found: list[Finding] = []
     feed = (
@@ -108,13 +111,32 @@ def _never() -> bool:
     return False
 
 
+def _tier(settings: Settings, ring: KeyRing, keys: Keys) -> GlobalTier:
+    return GlobalTier(
+        settings, TagKeys(keys.tag_key), ring=lambda: ring, ranges=settings.kafka.partitions
+    )
+
+
 def _local(
-    settings: Settings, ring: KeyRing, table: TokenTable, memory: Memory, *, live: bool
+    settings: Settings,
+    ring: KeyRing,
+    table: TokenTable,
+    memory: Memory,
+    *,
+    live: bool,
+    tier: GlobalTier | None,
 ) -> tuple[StreamHandler, LocalStream]:
     """Return the handler and the stream around it. Only in a live one the machine's time passes."""
     events = EventClock()
     clock: Clock = time.monotonic if live else events
-    handler = new_handler(settings, ring=lambda: ring, table=table, memory=memory, clock=clock)
+    handler = new_handler(
+        settings,
+        ring=lambda: ring,
+        table=table,
+        memory=memory,
+        sketches=None if tier is None else tier.sketches,
+        clock=clock,
+    )
     return handler, LocalStream(
         handler,
         topics=topic_names(settings.kafka.topic_prefix),
@@ -124,6 +146,7 @@ def _local(
         packing=settings.packing,
         events=events,
         clock=clock,
+        tier=tier,
     )
 
 

@@ -4,9 +4,8 @@ import asyncio
 import logging
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,21 +14,23 @@ from detector.config.root import Settings
 from detector.errors import SettingsError
 from detector.index.shared_memory import SharedMemory
 from detector.model import EngineId, Kind, PoolId, RequestId, Sequence, TenantId
+from detector.match.response_sketches import ResponseSketches
 from detector.pipeline import Detector
 from detector.sketch.tag_keys import TagKeys
 from detector.sketch.token_table import Keys, TokenTable
 from detector.streaming.commonness_feed import CommonnessFeed
 from detector.streaming.compose import new_handler
 from detector.streaming.exchange import Exchange
+from detector.streaming.global_tier import GlobalTier
 from detector.streaming.sharing import SharingHandler
 from detector.streaming.sharing import compile_kernels as compile_sharing
 from detector.streaming.watched import Watched
+from detector.streaming.worker_keys import WorkerKeys
 from ingest.broker import Reader
 from ingest.faust_app import FaustWorker, WorkerOptions
 from ingest.kafka_credentials import load_credentials
 from ingest.kafka_io import KafkaReader
-from ingest.key_file import load_secret
-from ingest.key_rotation import RotatingKeys
+from ingest.stream import Handler
 from ingest.topics import topic_names
 
 _log = logging.getLogger(__name__)
@@ -63,8 +64,8 @@ def run(settings: Settings, *, on_start: Callable[[Started], None]) -> None:
             where="key_file",
             hint="bleedwatch key new makes one; give it to senders and workers",
         )
-    keys = load_secret(settings.key_file).keys()
-    _compile_kernels(settings, TagKeys(keys.tag_key))
+    keys = WorkerKeys(settings.key_file, settings.sealing)
+    _compile_kernels(settings, TagKeys(keys.current.tag_key))
     with _reader(settings) as inputs, _reader(settings) as common:
         _work(settings, keys, inputs, common, on_start)
 
@@ -76,24 +77,33 @@ def group_name(settings: Settings) -> str:
 
 def _work(
     settings: Settings,
-    keys: Keys,
+    keys: WorkerKeys,
     inputs: Reader,
     common: Reader,
+    bands: Reader | None,
     on_start: Callable[[Started], None],
 ) -> None:
     topics = topic_names(settings.kafka.topic_prefix)
     partitions = inputs.partitions(topics.sequences)
-    memory, exchange, feed = _shared(settings, keys, common, partitions)
-    rotating = RotatingKeys(settings.key_file or "", settings.sealing, now_s=time.monotonic())
+    memory, exchange, feed = _shared(settings, keys.current, common, partitions)
     handler = new_handler(
         settings,
-        ring=lambda: rotating.ring(time.monotonic()),
-        table=TokenTable(keys.hash_key, key_id=keys.key_id),
+        ring=keys.ring,
+        table=TokenTable(keys.current.hash_key, key_id=keys.current.key_id),
         memory=memory,
+        sketches=None if bands is None else tier.sketches,
         partitions=partitions,
     )
-    sharing = SharingHandler(handler, exchange, feed)
-    watched = Watched(settings, handler, outer=sharing, exchange=exchange)
+    outer: Handler = SharingHandler(handler, exchange, feed)
+    if bands is not None:
+        outer = tier.around(outer, handler, bands)
+    watched = Watched(
+        settings,
+        handler,
+        outer=outer,
+        exchange=exchange,
+        key_file_unreadable=keys.unreadable,
+    )
     worker = FaustWorker(
         watched.handler,
         _options(settings, topics.inputs),
@@ -168,8 +178,9 @@ def _compile_kernels(settings: Settings, tag_keys: TagKeys) -> None:
     """Judge two made-up requests: compiling holds the interpreter, and heartbeats would wait."""
     compile_sharing(settings.detection.commonness, tag_keys)
     memory = SharedMemory(settings.detection.commonness, tag_keys)
-    detector = Detector(settings.detection, memory=memory)
-    shown = np.arange(64, dtype=np.uint32)
+    sketches = ResponseSketches(settings.detection.copies, tag_keys)
+    detector = Detector(settings.detection, memory=memory, sketches=sketches)
+    shown = np.arange(settings.detection.copies.min_bigrams + 2, dtype=np.uint32)
     for at, (tenant, kind) in enumerate((("a", Kind.PROMPT), ("b", Kind.RESPONSE))):
         detector.observe(
             Sequence(

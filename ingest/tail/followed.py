@@ -114,6 +114,11 @@ class FollowedLog:
         return sum(max(0, file.size - file.offset) for file in files)
 
     @property
+    def is_behind(self) -> bool:
+        """True while something is there that was not read yet, or a file is to be read next."""
+        return bool(self._next or self.behind_bytes)
+
+    @property
     def is_over(self) -> bool:
         """False: the log may come again."""
         return False

@@ -61,7 +61,7 @@ def judged(site: Site, whole: Path, *, kills: int, rotations: int) -> Outcome:
         kills=kills,
         rotations=rotations,
         expected=len(expected),
-        lost=len(expected - set(told)),
-        strange=len(set(told) - expected),
+        lost=len(set(expected) - set(told)),
+        strange=len(set(told) - set(expected)),
         repeated=sum(count > 1 for count in told.values()),
     )

@@ -1,8 +1,7 @@
 """A sidecar over a broker in memory, that can be stopped dead and started again."""
 
-import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,7 +20,7 @@ from ingest.opening import open_records, open_sequences
 from ingest.schema_records import RequestRow, SequenceRecord
 from ingest.sealing import KeyRing
 from ingest.topics import topic_names
-from tests.e2e.traffic import TENANT_RULES
+from tests.e2e.traffic import write_config
 
 PARTITIONS = 2
 
@@ -65,7 +64,13 @@ class Gate:
 class Station:
     """Starts sidecars, one after the other, on one checkpoint and one broker."""
 
-    def __init__(self, folder: Path, *files: str, **sidecar: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *files: str,
+        sealing: Mapping[str, int] | None = None,
+        **sidecar: Any,
+    ) -> None:
         self.key = folder / "key"
         if not self.key.exists():
             new_secret(self.key)
@@ -79,7 +84,7 @@ class Station:
             **sidecar,
         }
         config = folder / "config.json"
-        config.write_text(json.dumps({"sidecar": given, "tenancy": {"rules": TENANT_RULES}}))
+        write_config(config, sidecar=given, sealing=dict(sealing or {}), metrics={"port": 0})
         self.settings: Settings = load_settings(
             str(config), environment={}, key_file=str(self.key)
         ).settings

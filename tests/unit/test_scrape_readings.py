@@ -165,7 +165,9 @@ def test_sglang_failures() -> None:
     flush = 'sglang:http_responses_total{endpoint="/flush_cache",method="POST",status_code="%s"} %d'
     page = "\n".join(
         [
-            sglang_page(**IDLE, num_transfer_failed_reqs_total=3, num_bootstrap_failed_reqs_total=4),
+            sglang_page(
+                **IDLE, num_transfer_failed_reqs_total=3, num_bootstrap_failed_reqs_total=4
+            ),
             flush % ("400", 5),
             flush % ("200", 7),
             "",
