@@ -127,4 +127,4 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_content(self) -> bool:
         """True if it rests on common text; the other rules compare none."""
-        return self.evidence is not NO_OVERLAP and self.evidence != NO_OVERLAP
+        return self.evidence != NO_OVERLAP

@@ -2,23 +2,33 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Protocol
 
 from detector.config.root import Settings
 from detector.errors import SettingsError
-from detector.sketch.token_table import Keys, TokenTable
+from detector.sketch.token_table import TokenTable
+from ingest.key_rotation import RotatingKeys
 from ingest.kv_events.feed import KvEventFeed
 from ingest.kv_events.tags import BlockTags
 from ingest.tenancy import Tenancy
 
 
+class HashKeys(Protocol):
+    """The secret of the moment, and the token table under it."""
+
+    rotating: RotatingKeys
+
+    def table(self, now_s: float) -> TokenTable:
+        """Return the table; the key file is read again from time to time."""
+        ...
+
+
 @contextmanager
-def kv_event_feeds(
-    settings: Settings, *, table: Callable[[float], TokenTable], keys: Callable[[], Keys]
-) -> Iterator[list[KvEventFeed]]:
+def kv_event_feeds(settings: Settings, made: Callable[[], HashKeys]) -> Iterator[list[KvEventFeed]]:
     """Subscribe to all publishers; they are let go of at the end.
 
-    `keys` gives the keys of the moment. Raises SettingsError if ZeroMQ is not installed, or if an
-    endpoint cannot be used.
+    `made` reads the keys, and is called only if there is a publisher. Raises SettingsError if
+    ZeroMQ is not installed, or if an endpoint cannot be used; KeyFileError as `made` does.
     """
     sources = settings.kv_events.sources
     if not sources:
@@ -34,7 +44,7 @@ def kv_event_feeds(
             where="kv_events.sources",
             hint="pip install 'bleedwatch[kv-events]'",
         ) from None
-    tenancy = Tenancy(settings.tenancy)
+    tenancy, keys = Tenancy(settings.tenancy), made()
     with ExitStack() as stack:
         feeds = []
         for source in sources:
@@ -54,8 +64,8 @@ def kv_event_feeds(
                     source,
                     settings.kv_events,
                     tenancy=tenancy,
-                    table=table,
-                    tags=lambda: BlockTags(keys().tag_key),
+                    table=keys.table,
+                    tags=lambda: BlockTags(keys.rotating.current.tag_key),
                 )
             )
         yield feeds

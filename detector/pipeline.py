@@ -104,6 +104,8 @@ class Detector:
         self._reported_order: deque[tuple[int, str]] = deque()
         self._now_ms = -sys.maxsize
         self.stats = DetectorStats()
+        self.last_shingles = self.last_low_complexity = 0
+        """Shingles of the sequence observed last, and how many of them are of low complexity."""
 
     @property
     def learning(self) -> bool:
@@ -166,7 +168,9 @@ class Detector:
         at = self._store.add(sequence, party)
         pool_keys = self._index.pool_keys(keys, sequence.kv_pool)
         hits = self._index.observe(pool_keys, use, at, window_ms=self._settings.window.length_ms)
-        whole = len(keys) - int(np.count_nonzero(masked))
+        self.last_shingles = len(keys)
+        self.last_low_complexity = int(np.count_nonzero(masked))
+        whole = len(keys) - self.last_low_complexity
         self._density.add(sequence.kv_pool, whole, sequence.started_at_ms)
         if sequence.kind is Kind.RESPONSE:
             self._count(len(keys), whole - int(np.count_nonzero(rare)), hits)

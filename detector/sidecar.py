@@ -9,10 +9,15 @@ from datetime import UTC, datetime
 
 from detector.config.root import Settings
 from detector.errors import SettingsError
-from detector.outlets import new_outlet
+from detector.kv_events import kv_event_feeds
+from detector.outlets import new_outlet, receiver_name
+from detector.pushing import Loop, pushing
 from detector.reading import engine_name
+from detector.scraping import scraping
 from detector.sidecar_board import Board
+from detector.signals import signals_of as log_signals
 from detector.sketch.token_table import TokenTable
+from exporters.engine_metrics import EngineMetrics
 from ingest.chat_template import ChatTemplate
 from ingest.coverage import Coverage
 from ingest.door import Door
@@ -44,6 +49,8 @@ class Started:
     logs: tuple[str, ...]
     servers: str
     health_port: int
+    push_port: int | None = None
+    """None if nothing can be pushed."""
 
 
 @dataclass(slots=True)
@@ -107,11 +114,38 @@ def run(
     spool.
     """
     with (
-        composed(settings, lambda: new_outlet(settings)) as running,
+        pushing(
+            settings, table=lambda: HashKeys(settings).table, door=_make_door(settings)
+        ) as pushes,
+        scraping(settings) as scraped,
+        kv_event_feeds(settings, lambda: HashKeys(settings)) as kv_events,
+        composed(
+            settings,
+            lambda: new_outlet(settings),
+            feeds=(*pushes.feeds, *scraped.feeds, *kv_events),
+            signals_of=scraped.overheard(log_signals(settings)),
+        ) as running,
         running.board.serving() as server,
     ):
-        on_start(Started(settings.sidecar.files, settings.kafka.bootstrap_servers, server.port))
-        running.sidecar.run(stopped)
+        if scraped.feeds:
+            EngineMetrics(scraped, registry=running.board.metrics.registry)
+        pushes.loop = Loop(
+            is_full=lambda: running.sidecar.sending.is_full,
+            not_live=running.board.not_live,
+            not_ready=running.board.not_ready,
+        )
+        for one in kv_events:
+            one.is_full = lambda: running.sidecar.sending.is_full
+            one.is_ending = stopped
+        on_start(
+            Started(
+                settings.sidecar.files,
+                receiver_name(settings),
+                server.port,
+                None if pushes.server is None else pushes.server.port,
+            )
+        )
+        running.sidecar.run(pushes.until(stopped))
         return running.look()
 
 
@@ -124,11 +158,12 @@ def composed(
     signals_of: SignalsOf | None = None,
 ) -> Iterator[Running]:
     """Put a sidecar together, and take it apart again; the outlet is made last and closed."""
-    if not settings.sidecar.files:
+    feeds = tuple(feeds)
+    if not settings.sidecar.files and not feeds:
         raise SettingsError(
-            "a sidecar needs logs to follow",
+            "a sidecar needs logs to follow, or a port for pushes",
             where="sidecar.files",
-            hint="give the paths of the engine's logs, or - for standard input",
+            hint="give the paths of the engine's logs, - for standard input, or set push.port",
         )
     keys = HashKeys(settings)
     path = settings.sidecar.checkpoint_file

@@ -68,7 +68,7 @@ def health_of(
         *(_spool_reasons(spool) if spool else []),
         *([f"messages wait on disk: {spool_problem}"] if spool_problem else []),
         *([str(key_problem)] if key_problem else []),
-        *([] if logs else ["no log is there yet"]),
+        *(["no log is there yet"] if sidecar.inputs.are_expected and not logs else []),
         *[f"{one.name}: the format is not recognised yet" for one in logs if not one.known],
     ]
     return SidecarHealth(

@@ -71,10 +71,11 @@ def run_sidecar(
     ).settings
 
     def started(sidecar: Started) -> None:
-        note(
-            f"sidecar sends {', '.join(sidecar.logs)} to {sidecar.servers}, "
-            f"health on port {sidecar.health_port}"
-        )
+        sources = [*sidecar.logs, *(["pushes"] if sidecar.push_port is not None else [])]
+        ports = f"health on port {sidecar.health_port}"
+        if sidecar.push_port is not None:
+            ports += f", pushes on port {sidecar.push_port}"
+        note(f"sidecar sends {', '.join(sources)} to {sidecar.servers}, {ports}")
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     with stop_on_signals() as stop:

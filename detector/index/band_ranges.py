@@ -4,16 +4,19 @@ Exactly one worker owns a range. What it holds is a function of what it was told
 any number of times, so a new owner makes it again by reading it once more.
 """
 
-from collections import defaultdict
 from typing import Final
+
+import numpy as np
 
 from detector.index.response_sketch import ResponseSketch, SketchKey
 
-RESPONSE_BYTES: Final = 4_096
-"""What a response takes at most: measured 3.3 KB with 21 bands and full samples."""
+RESPONSE_BYTES: Final = 6_144
+"""What a response takes at most, measured with 21 bands, full samples and names of 40 letters."""
 
 MOST_OF_A_BAND: Final = 64
-"""Newest responses of a band that are compared: bounds what a stock answer costs that all get."""
+"""Newest responses of a band that are named: bounds what a stock answer costs that all get."""
+
+_Numbers = tuple[int, ...]
 
 
 class BandRanges:
@@ -26,9 +29,11 @@ class BandRanges:
     def __init__(self, *, keep_ms: int, memory_bytes: int) -> None:
         self._keep_ms = keep_ms
         self._most = max(memory_bytes // RESPONSE_BYTES, 1)
-        self._ranges: dict[int, defaultdict[int, list[SketchKey]]] = {}
-        self._known: dict[SketchKey, ResponseSketch] = {}
-        self._bands: dict[SketchKey, dict[int, list[int]]] = {}
+        self._ranges: dict[int, dict[int, _Numbers]] = {}
+        self._numbers: dict[SketchKey, int] = {}
+        self._known: dict[int, ResponseSketch] = {}
+        self._bands: dict[int, dict[int, bytes]] = {}
+        self._next = 0
         self.now_ms: int | None = None
         self.evicted = 0
 
@@ -37,16 +42,12 @@ class BandRanges:
 
     def knows(self, key: SketchKey) -> bool:
         """True for a response that is held."""
-        return key in self._known
-
-    @property
-    def owned(self) -> frozenset[int]:
-        """The ranges."""
-        return frozenset(self._ranges)
+        return key in self._numbers
 
     def own(self, partition: int) -> None:
         """Begin with a range, empty."""
-        self._ranges[partition] = defaultdict(list)
+        self.disown(partition)
+        self._ranges[partition] = {}
 
     def disown(self, partition: int) -> None:
         """Forget the bands of a range."""
@@ -55,30 +56,43 @@ class BandRanges:
                 bands.pop(partition, None)
 
     def add(self, partition: int, sketch: ResponseSketch) -> bool:
-        """Add a sketch with its bands of a range; False where the range knew it already.
+        """Add a sketch with its bands of a range; True where it meets another response there.
 
-        Nothing is added that has expired. The clock is the newest end of any response.
+        What the range knew already and what has expired is not added and meets nobody. The clock
+        is the newest end of any response.
         """
         self.now_ms = max(self.now_ms or sketch.ended_at_ms, sketch.ended_at_ms)
         self._expire()
-        bands = self._bands.get(sketch.key, {})
-        if partition in bands or sketch.started_at_ms < self.now_ms - self._keep_ms:
+        number = self._numbers.get(sketch.key)
+        known = number is not None and partition in self._bands[number]
+        if known or sketch.started_at_ms < self.now_ms - self._keep_ms:
             return False
-        tags = sketch.band_tags().tolist()
-        self._known.setdefault(sketch.key, sketch)
-        self._bands.setdefault(sketch.key, {})[partition] = tags
-        for tag in tags:
-            self._ranges[partition][tag].append(sketch.key)
-        return True
+        if number is None:
+            number = self._next
+            self._next += 1
+            self._numbers[sketch.key] = number
+            self._known[number] = sketch
+            self._bands[number] = {}
+        self._bands[number][partition] = sketch.bands
+        held = self._ranges[partition]
+        meets = False
+        for tag in _tags(sketch.bands):
+            others = held.get(tag, ())
+            meets |= bool(others)
+            held[tag] = (*others[1 - MOST_OF_A_BAND :], number)
+        return meets
 
     def near(self, sketch: ResponseSketch) -> list[ResponseSketch]:
-        """Return the other responses that share a band of an owned range with one."""
-        found: dict[SketchKey, None] = {}
-        for partition, tags in self._bands.get(sketch.key, {}).items():
-            for tag in tags:
-                found |= dict.fromkeys(self._ranges[partition][tag][-MOST_OF_A_BAND:])
-        found.pop(sketch.key, None)
-        return [self._known[key] for key in found]
+        """Return the other responses that share a band of an owned range with one that is held."""
+        number = self._numbers.get(sketch.key)
+        if number is None:
+            return []
+        found: dict[int, None] = {}
+        for partition, bands in self._bands[number].items():
+            for tag in _tags(bands):
+                found |= dict.fromkeys(self._ranges[partition].get(tag, ()))
+        found.pop(number, None)
+        return [self._known[other] for other in found]
 
     def _expire(self) -> None:
         expired_ms = (self.now_ms or 0) - self._keep_ms
@@ -90,11 +104,17 @@ class BandRanges:
                 self.evicted += 1
             self._forget(oldest)
 
-    def _forget(self, key: SketchKey) -> None:
-        del self._known[key]
-        for partition, tags in self._bands.pop(key).items():
-            for tag in tags:
-                holders = self._ranges[partition][tag]
-                holders.remove(key)
-                if not holders:
-                    del self._ranges[partition][tag]
+    def _forget(self, number: int) -> None:
+        del self._numbers[self._known.pop(number).key]
+        for partition, bands in self._bands.pop(number).items():
+            held = self._ranges[partition]
+            for tag in _tags(bands):
+                others = tuple(other for other in held.get(tag, ()) if other != number)
+                if others:
+                    held[tag] = others
+                else:
+                    held.pop(tag, None)
+
+
+def _tags(bands: bytes) -> list[int]:
+    return np.frombuffer(bands, "<i8").tolist()  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Which responses of different pools are one: judged by sketches, the sequences stay where they are.
+"""Which responses of different pools are one, judged by sketches: the sequences stay at home.
 
 A copy inside one pool is found on its tokens by that pool's own detector, and never told here.
 """
@@ -87,7 +87,7 @@ class AcrossPools:
     def _judged(self, sink: ResponseSketch) -> Copy | None:
         alike = self._alike(sink)
         sources = [other for other in alike if self._fits(other, sink)]
-        if not sources or len({other.party for other in alike} - {sink.party}) != 1:
+        if not sources or len({other.party for other in alike} - {sink.party}) == 0:
             return None
         if any(other.kv_pool == sink.kv_pool for other in sources):
             return None  # its pool's own detector has seen both

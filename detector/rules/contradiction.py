@@ -12,6 +12,7 @@ import xxhash
 
 from detector.finding import NO_OVERLAP, Confidence, Finding, Party, Severity
 from detector.model import Kind
+from detector.runtime.limits import Limit
 from detector.runtime.requests import Rejection, Request, SameId
 from detector.runtime.settings import RuntimeSettings
 
@@ -26,7 +27,7 @@ ANSWERED_ANYWAY: Final = frozenset({REJECTED_ANSWERED, OVER_LIMIT_ANSWERED})
 OTHER_REQUEST: Final = frozenset({"duplicate_id"})
 """Details of rejections that are about a second request with the id of one that runs."""
 
-LimitOf = Callable[[Request], int | None]
+LimitOf = Callable[[Request], Limit | None]
 """Tells how long a prompt the engine accepted that read a request."""
 
 
@@ -92,11 +93,11 @@ class Contradictions:
 
     def _over_limit(self, request: Request, now_ms: int) -> Iterator[Contradiction]:
         limit, tokens = self._limit_of(request), request.prompt_tokens
-        if limit is None or tokens is None or tokens <= limit:
+        if limit is None or tokens is None or tokens <= limit.tokens:
             return
         sentence = (
-            f"The prompt of {_named(request)} has {tokens:,} tokens, more than the {limit:,} that "
-            f"its engine can hold, yet it was answered{_answer(request)}."
+            f"The prompt of {_named(request)} has {tokens:,} tokens, more than "
+            f"the {limit.tokens:,} that its engine can hold, yet it was answered{_answer(request)}."
         )
         yield Contradiction(
             _finding(
@@ -104,10 +105,10 @@ class Contradictions:
                 request,
                 source=_prompt_of(request, tokens),
                 sentence=sentence,
-                numbers={"prompt_tokens": tokens, "limit_tokens": limit, **_told(request)},
+                numbers={"prompt_tokens": tokens, "limit_tokens": limit.tokens, **_told(request)},
                 now_ms=now_ms,
             ),
-            is_news=True,
+            request.is_news or limit.is_news,
         )
 
     def _usage(self, request: Request, now_ms: int) -> Iterator[Contradiction]:
@@ -140,9 +141,10 @@ class Contradictions:
             if first.account is not None and first.account == second.account:
                 continue
             sentence = (
-                f"{_named(second).capitalize()} has the id of a request that tenant {first.tenant} "
-                f"started {apart_ms / 1000:.1f} s earlier in the same pool: engines keep state by "
-                "request id, so one may get what belongs to the other."
+                f"Request {second.request_id} of tenant {second.tenant} has the id of "
+                f"a request that tenant {first.tenant} started {apart_ms / 1000:.1f} s earlier in "
+                "the same pool: engines keep state by request id, so one may get what belongs to "
+                "the other."
             )
             yield Contradiction(
                 _finding(

@@ -58,7 +58,7 @@ class _Failed(NamedTuple):
     at_ms: int
     source: str
     party: str
-    count: int
+    amount: int
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class Failures:
         """Failures within `quiet_ms` of the last one, by the source that counts more."""
         totals: dict[str, int] = {}
         for one in self._recent:
-            totals[one.source] = totals.get(one.source, 0) + one.count
+            totals[one.source] = totals.get(one.source, 0) + one.amount
         return max(totals.values(), default=0)
 
     @property

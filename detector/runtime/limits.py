@@ -1,6 +1,5 @@
-"""How long a prompt each engine accepts as it runs, and which of these limits held for a request."""
+"""How long a prompt each engine accepts as it runs, and which limit held for a request."""
 
-from bisect import insort
 from typing import Final, NamedTuple
 
 from detector.runtime.records import PREFILL, Sample
@@ -12,38 +11,37 @@ MAX_ENGINES: Final = 4_096
 """Engines remembered in one partition; the one that was heard of first goes first."""
 
 
-class _Limit(NamedTuple):
+class Limit(NamedTuple):
+    """A limit in tokens and since when it holds; whether the record that told it is news."""
+
     since_ms: int
     tokens: int
+    is_news: bool
 
 
 class _Engine:
     """The limits of one engine in the order of time; the first holds for all time before."""
 
     def __init__(self) -> None:
-        self.limits: list[_Limit] = []
+        self.limits: list[Limit] = []
         self.is_prefill = False
 
-    def add(self, at_ms: int, tokens: int) -> bool:
-        """Take a limit; True if it tells something new."""
-        at = sum(one.since_ms <= at_ms for one in self.limits)
-        if at and self.limits[at - 1].tokens == tokens:
+    def add(self, limit: Limit) -> bool:
+        """Take a limit, in the order of time; True if it is the first."""
+        if self.limits and self.limits[-1].tokens == limit.tokens:
             return False
-        if at < len(self.limits) and self.limits[at].tokens == tokens:
-            self.limits[at] = _Limit(at_ms, tokens)
-            return True
-        insort(self.limits, _Limit(at_ms, tokens))
+        self.limits.append(limit)
         del self.limits[:-MAX_CHANGES]
-        return True
+        return len(self.limits) == 1
 
-    def between(self, first_ms: int, last_ms: int) -> int | None:
+    def between(self, first_ms: int, last_ms: int) -> Limit | None:
         """Return the highest limit in force in a time."""
         if not self.limits:
             return None
         before = [one for one in self.limits if one.since_ms <= first_ms]
         within = [one for one in self.limits if first_ms < one.since_ms <= last_ms]
         held = (before[-1:] or self.limits[:1]) + within
-        return max(one.tokens for one in held)
+        return max(held, key=lambda one: one.tokens)
 
 
 class Limits:
@@ -53,8 +51,8 @@ class Limits:
         self._of: dict[str, dict[str, _Engine]] = {}
         self._engines = 0
 
-    def add(self, sample: Sample) -> bool:
-        """Take a sample; True if the limit that it tells is new for the engine.
+    def add(self, sample: Sample, *, is_news: bool) -> bool:
+        """Take a sample, those of one engine in order; True if no limit of it was known before.
 
         Ranks of one engine have pools of their own: the highest of what they tell at a time holds.
         """
@@ -64,12 +62,12 @@ class Limits:
             return False
         engine = self._engine(sample.kv_pool, sample.engine)
         engine.is_prefill |= sample.role == PREFILL
-        limit = min(told)
-        if sample.rank is not None:
-            limit = max(limit, engine.between(sample.sampled_at_ms, sample.sampled_at_ms) or 0)
-        return engine.add(sample.sampled_at_ms, limit)
+        tokens = min(told)
+        if sample.rank is not None and engine.limits:
+            tokens = max(tokens, engine.limits[-1].tokens)
+        return engine.add(Limit(sample.sampled_at_ms, tokens, is_news))
 
-    def of_request(self, kv_pool: str, engine: str, first_ms: int, last_ms: int) -> int | None:
+    def of_request(self, kv_pool: str, engine: str, first_ms: int, last_ms: int) -> Limit | None:
         """Return the highest limit that held for a request, None if it is not known.
 
         Where a pool has engines that only read prompts, one of them has read it; else the engine
@@ -80,7 +78,8 @@ class Limits:
         if not readers and engine in engines:
             readers = [engines[engine]]
         limits = [one.between(first_ms, last_ms) for one in readers]
-        return max((limit for limit in limits if limit is not None), default=None)
+        known = (limit for limit in limits if limit is not None)
+        return max(known, key=lambda one: one.tokens, default=None)
 
     def _engine(self, kv_pool: str, name: str) -> _Engine:
         pool = self._of.setdefault(kv_pool, {})

@@ -23,8 +23,8 @@ class Ordered(Generic[T]):
         self._newest_ms: int | None = None
         self._count = 0
 
-    def push(self, at_ms: int, key: str, report: T) -> Iterator[tuple[int, T]]:
-        """Take a report and yield those whose turn it is, with their times."""
+    def push(self, at_ms: int, key: str, report: T) -> Iterator[T]:
+        """Take a report and yield those whose turn it is."""
         if (at_ms, key) in self._known:
             return
         self._remember(at_ms, key)
@@ -34,8 +34,12 @@ class Ordered(Generic[T]):
         while self._heap and (
             self._heap[0][0] <= self._newest_ms - self._hold_ms or len(self._heap) > MAX_HELD
         ):
-            due_ms, _, _, due = heapq.heappop(self._heap)
-            yield due_ms, due
+            yield heapq.heappop(self._heap)[-1]
+
+    def drain(self) -> Iterator[T]:
+        """Yield all that is held, in order: nothing more comes for now."""
+        while self._heap:
+            yield heapq.heappop(self._heap)[-1]
 
     def _remember(self, at_ms: int, key: str) -> None:
         self._known[at_ms, key] = None

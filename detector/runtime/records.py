@@ -4,6 +4,8 @@ The wire records have these attributes; the core never sees the wire. Absent is 
 Kinds, roles and qualities are the words of the wire format.
 """
 
+# ruff: noqa: D102 - the wire records say what each of these is
+
 from typing import Final, Protocol
 
 

@@ -15,7 +15,7 @@ MAX_PER_ID: Final = 16
 """Requests and rejections remembered of one id: who repeats an id more often repeats evidence."""
 
 NOT_ANSWERED: Final = frozenset({"abort", "aborted", "cancelled", "error"})
-"""Finish reasons of requests whose client got an error: what tokens there are were not an answer."""
+"""Finish reasons of requests whose client got an error: tokens that there are were no answer."""
 
 _OK = range(200, 300)
 

@@ -40,5 +40,6 @@ def new_handler(
         memory=memory,
         sketches=sketches,
         allowed=load_allow_lists(detection.filter.allow_lists, table),
+        engines=settings.runtime,
         clock=clock,
     )

@@ -5,16 +5,17 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from detector.config.root import Settings
 from detector.errors import SettingsError
 from detector.index.shared_memory import SharedMemory
-from detector.model import EngineId, Kind, PoolId, RequestId, Sequence, TenantId
 from detector.match.response_sketches import ResponseSketches
+from detector.model import EngineId, Kind, PoolId, RequestId, Sequence, TenantId
 from detector.pipeline import Detector
 from detector.sketch.tag_keys import TagKeys
 from detector.sketch.token_table import Keys, TokenTable
@@ -52,6 +53,15 @@ class Started:
     health_port: int
 
 
+class _Readers(NamedTuple):
+    """A reader for each use, because each has positions of its own."""
+
+    inputs: Reader
+    common: Reader
+    bands: Reader | None
+    """Only with the global tier."""
+
+
 def run(settings: Settings, *, on_start: Callable[[Started], None]) -> None:
     """Work until SIGTERM or SIGINT, then commit, leave the group and return.
 
@@ -66,8 +76,8 @@ def run(settings: Settings, *, on_start: Callable[[Started], None]) -> None:
         )
     keys = WorkerKeys(settings.key_file, settings.sealing)
     _compile_kernels(settings, TagKeys(keys.current.tag_key))
-    with _reader(settings) as inputs, _reader(settings) as common:
-        _work(settings, keys, inputs, common, on_start)
+    with _readers(settings) as readers:
+        _work(settings, keys, readers, on_start)
 
 
 def group_name(settings: Settings) -> str:
@@ -78,25 +88,25 @@ def group_name(settings: Settings) -> str:
 def _work(
     settings: Settings,
     keys: WorkerKeys,
-    inputs: Reader,
-    common: Reader,
-    bands: Reader | None,
+    readers: _Readers,
     on_start: Callable[[Started], None],
 ) -> None:
     topics = topic_names(settings.kafka.topic_prefix)
-    partitions = inputs.partitions(topics.sequences)
-    memory, exchange, feed = _shared(settings, keys.current, common, partitions)
+    partitions = readers.inputs.partitions(topics.sequences)
+    memory, exchange, feed = _shared(settings, keys.current, readers.common, partitions)
+    tag_keys = TagKeys(keys.current.tag_key)
+    tier = GlobalTier(settings, tag_keys, ring=keys.ring, ranges=partitions)
     handler = new_handler(
         settings,
         ring=keys.ring,
         table=TokenTable(keys.current.hash_key, key_id=keys.current.key_id),
         memory=memory,
-        sketches=None if bands is None else tier.sketches,
+        sketches=None if readers.bands is None else tier.sketches,
         partitions=partitions,
     )
     outer: Handler = SharingHandler(handler, exchange, feed)
-    if bands is not None:
-        outer = tier.around(outer, handler, bands)
+    if readers.bands is not None:
+        outer = tier.around(outer, handler, readers.bands)
     watched = Watched(
         settings,
         handler,
@@ -107,7 +117,7 @@ def _work(
     worker = FaustWorker(
         watched.handler,
         _options(settings, topics.inputs),
-        reader=inputs,
+        reader=readers.inputs,
         beat=watched.beat,
         warmed_up=watched.warmed_up,
     )
@@ -166,12 +176,14 @@ def _options(settings: Settings, inputs: tuple[str, ...]) -> WorkerOptions:
 
 
 @contextmanager
-def _reader(settings: Settings) -> Iterator[KafkaReader]:
-    reader = KafkaReader(settings.kafka)
-    try:
-        yield reader
-    finally:
-        reader.close()
+def _readers(settings: Settings) -> Iterator[_Readers]:
+    with ExitStack() as opened:
+
+        def reader() -> Reader:
+            return opened.enter_context(closing(KafkaReader(settings.kafka)))
+
+        bands = reader() if settings.stream.global_tier else None
+        yield _Readers(reader(), reader(), bands)
 
 
 def _compile_kernels(settings: Settings, tag_keys: TagKeys) -> None:

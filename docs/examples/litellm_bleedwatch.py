@@ -42,9 +42,8 @@ def requests(kwargs, answer, start, end):
 
 def push(found):
     """Send them; a sidecar that is away must never fail a request, so it is only logged."""
-    head = {"Content-Type": "application/json"}
-    if TOKEN:
-        head["Authorization"] = f"Bearer {TOKEN}"
+    token = {"Authorization": f"Bearer {TOKEN}"} if TOKEN else {}
+    head = {"Content-Type": "application/json"} | token
     try:
         body = json.dumps({"requests": found}).encode()
         urlopen(Request(f"{URL}/v1/sequences", body, head), timeout=5).close()

@@ -52,8 +52,8 @@ class Stored:
     for publishers that never tell it.
     """
 
-    blocks: tuple[BlockHash, ...]
-    parent: BlockHash | None
+    blocks: tuple[BlockHash, ...] = field(repr=False)
+    parent: BlockHash | None = field(repr=False)
     token_ids: NDArray[np.uint32] = field(repr=False)
     block_size: int
     medium: str
@@ -68,7 +68,7 @@ class Stored:
 class Removed:
     """Blocks that were evicted or overwritten."""
 
-    blocks: tuple[BlockHash, ...]
+    blocks: tuple[BlockHash, ...] = field(repr=False)
     medium: str
     group: int
 

@@ -39,6 +39,10 @@ class KvEventFeed:
         tags: Callable[[], BlockTags],
     ) -> None:
         self.counts: Counter[str] = Counter()
+        self.is_full: Callable[[], bool] = lambda: False
+        """True while nothing more should be read; what the publisher drops is asked for again."""
+        self.is_ending: Callable[[], bool] = lambda: False
+        """True once nothing more will be read: requests are then taken as ended."""
         self.owners = BlockOwners(settings.max_blocks, every_block=settings.every_block)
         self._frames = frames
         self._source = source
@@ -54,6 +58,8 @@ class KvEventFeed:
     def __call__(self, now_s: float) -> list[KvRecord]:
         """Return the records of what has come since the last time."""
         made: list[KvRecord] = []
+        if self.is_full():
+            return made
         table = self._table(now_s)
         if self._chains is not None and table.key_id != self._key_id:
             # hashes under two secrets never stand in one sequence
@@ -73,7 +79,7 @@ class KvEventFeed:
         if self._chains is not None and self._newest_ms is not None:
             passed_ms = int((now_s - self._newest_s) * 1000)
             made += self._sequences(self._chains.due(self._newest_ms + passed_ms))
-        return made
+        return made + self.finish() if self.is_ending() else made
 
     def finish(self) -> list[KvRecord]:
         """Return the sequences of requests that have not ended."""

@@ -40,6 +40,18 @@ class _Block:
     owner: Party
     told: set[tuple[str | None, str | None]] = field(default_factory=set)
 
+    def has_told(self, party: Party) -> bool:
+        """Tell whether it is known that a party uses this block of another's."""
+        return (party.tenant, party.salt) in self.told
+
+    def is_news(self, party: Party) -> bool:
+        """Note that it does; return whether that was not known."""
+        if self.has_told(party):
+            return False
+        if len(self.told) < MAX_TOLD:
+            self.told.add((party.tenant, party.salt))
+        return True
+
 
 _Key = tuple[int, int, str, BlockHash]
 
@@ -66,8 +78,12 @@ class BlockOwners:
         return None if found is None else found.owner
 
     def store(self, stored: Stored, rank: int, party: Party) -> list[Crossing]:
-        """Note blocks of a party; return the crossings, each pair of parties once for a block."""
-        told = list(self._on_parent(stored, rank, party))
+        """Note blocks of a party; return the crossings, once for a chain of blocks and a party."""
+        parent = None
+        if stored.parent is not None:
+            parent = self._blocks.get((rank, stored.group, stored.medium, stored.parent))
+        goes_on = parent is not None and parent.has_told(party)
+        told = [] if parent is None else list(_on_parent(stored.parent, parent, party))
         for block in stored.blocks:
             key = (rank, stored.group, stored.medium, block)
             known = self._blocks.get(key)
@@ -80,7 +96,7 @@ class BlockOwners:
             self.counts["again"] += 1
             self._blocks.move_to_end(key)
             detail = _difference(known.owner, party)
-            if detail is not None and self._is_news(known, party):
+            if detail is not None and known.is_news(party) and not goes_on:
                 told.append(Crossing(EventKind.REUSED, block, party, known.owner, detail))
             elif self._every_block:
                 told.append(Crossing(EventKind.REUSED, block, party, known.owner, None))
@@ -102,31 +118,19 @@ class BlockOwners:
         """Forget all: the engine has dropped them, or events are missing."""
         self._blocks.clear()
 
-    def _on_parent(self, stored: Stored, rank: int, party: Party) -> Iterator[Crossing]:
-        """Look at the block behind which blocks are stored."""
-        if stored.parent is None:
-            return
-        known = self._blocks.get((rank, stored.group, stored.medium, stored.parent))
-        if known is None:
-            return
-        detail = _difference(known.owner, party)
-        if detail is None or not self._is_news(known, party):
-            return
-        kind = EventKind.ALLOCATED if detail == "salt_differs" else EventKind.REUSED
-        yield Crossing(kind, stored.parent, party, known.owner, f"parent_{detail}")
-
-    def _is_news(self, known: _Block, party: Party) -> bool:
-        pair = (party.tenant, party.salt)
-        if pair in known.told:
-            return False
-        if len(known.told) < MAX_TOLD:
-            known.told.add(pair)
-        return True
-
     def _forget(self) -> None:
         while len(self._blocks) > self._max_blocks:
             self._blocks.popitem(last=False)
             self.counts["forgotten"] += 1
+
+
+def _on_parent(parent: BlockHash | None, known: _Block, party: Party) -> Iterator[Crossing]:
+    """Look at the block behind which blocks are stored."""
+    detail = _difference(known.owner, party)
+    if parent is None or detail is None or not known.is_news(party):
+        return
+    kind = EventKind.ALLOCATED if detail == "salt_differs" else EventKind.REUSED
+    yield Crossing(kind, parent, party, known.owner, f"parent_{detail}")
 
 
 def _difference(owner: Party, party: Party) -> str | None:

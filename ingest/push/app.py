@@ -1,29 +1,24 @@
 """The port of a sidecar as an ASGI application: pushes, probes and the back-pressure answer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from detector.errors import RecordError
+from ingest.push.answers import JSON, Reasons, handlers, probed
 from ingest.push.body import Bodies
 from ingest.push.intake import PushIntake, Taken
 from ingest.push.pressure import BackPressure
 from ingest.push.problem import RETRY_AFTER_S, ProblemError, no_room
 from ingest.push.schema import decode_requests, decode_samples
 
-JSON: Final = "application/json"
-
 _T = TypeVar("_T")
-
-Reasons = Callable[[], Sequence[str]]
-"""Says why not all is well; called in the server's thread."""
 
 
 class Accepted(msgspec.Struct):
@@ -32,13 +27,6 @@ class Accepted(msgspec.Struct):
     accepted: int
     unmapped: int = 0
     refused: dict[str, int] = {}
-
-
-class Answer(msgspec.Struct):
-    """The answer of a probe."""
-
-    ok: bool
-    reasons: list[str]
 
 
 class PushApp:
@@ -69,11 +57,7 @@ class PushApp:
                 Route("/livez", self._livez, methods=["GET"]),
                 Route("/readyz", self._readyz, methods=["GET"]),
             ],
-            exception_handlers={
-                ProblemError: _problem,
-                HTTPException: _http_problem,
-                Exception: _fault,
-            },
+            exception_handlers=handlers(),
         )
 
     async def _sequences(self, request: Request) -> Response:
@@ -105,10 +89,10 @@ class PushApp:
         )
 
     async def _livez(self, _request: Request) -> Response:
-        return _probed(self._live)
+        return probed(self._live)
 
     async def _readyz(self, _request: Request) -> Response:
-        return _probed(self._ready)
+        return probed(self._ready)
 
     def _check_room(self) -> None:
         if self._intake.is_full:
@@ -133,29 +117,3 @@ def _accepted(taken: Taken) -> Response:
         )
     body = Accepted(taken.accepted, taken.unmapped, taken.refused)
     return Response(msgspec.json.encode(body), status_code=HTTPStatus.ACCEPTED, media_type=JSON)
-
-
-def _probed(reasons: Reasons) -> Response:
-    found = list(reasons())
-    status = HTTPStatus.SERVICE_UNAVAILABLE if found else HTTPStatus.OK
-    body = msgspec.json.encode(Answer(ok=not found, reasons=found))
-    return Response(body, status_code=status, media_type=JSON)
-
-
-def _problem(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, ProblemError)
-    return error.response()
-
-
-def _http_problem(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    status = HTTPStatus(error.status_code)
-    made = ProblemError(status, "http", "docs/openapi-sidecar.json lists what there is").response()
-    made.headers.update(error.headers or {})
-    return made
-
-
-def _fault(_request: Request, error: Exception) -> Response:
-    """Answer for a bug of ours; its message may hold anything and is not shown."""
-    detail = f"a fault of bleedwatch ({type(error).__name__}): nothing is known of the push"
-    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", detail).response()

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ingest.push.app import Accepted, Answer
+from ingest.push.answers import JSON, Answer
+from ingest.push.app import Accepted
 from ingest.push.pressure import Pressure
 from ingest.push.problem import MEDIA_TYPE, Problem
 from ingest.push.schema import PushedSamples, PushedSequences
@@ -117,7 +118,7 @@ def _probe(name: str, summary: str, shape: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _answer(text: str, shape: dict[str, Any], media_type: str = "application/json") -> dict[str, Any]:
+def _answer(text: str, shape: dict[str, Any], media_type: str = JSON) -> dict[str, Any]:
     return {"description": text, "content": {media_type: {"schema": shape}}}
 
 

@@ -3,7 +3,6 @@
 import logging
 import socket
 import threading
-from pathlib import Path
 from typing import Final
 
 import uvicorn
@@ -60,21 +59,6 @@ class PushServer:
         self._server.should_exit = True
         self._thread.join(2 * CLOSE_S)
         self._socket.close()
-
-
-def read_token(path: str | None) -> bytes | None:
-    """Return the token on the first line of a file; raises SettingsError if there is none."""
-    if path is None:
-        return None
-    where, hint = "push.token_file", "write a random token of 16 characters or more to it"
-    try:
-        token = Path(path).read_bytes().split(b"\n", 1)[0].strip()
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise SettingsError(f"{path} cannot be read: {reason}", where=where, hint=hint) from None
-    if len(token) < 16:  # 64 bits of hexadecimal digits: nobody guesses that over a network
-        raise SettingsError(f"{path} holds no token, or a short one", where=where, hint=hint)
-    return token
 
 
 def _listening(settings: PushSettings) -> socket.socket:

@@ -60,6 +60,11 @@ class Signals:
             if pattern.name not in left_out:
                 entry = entry_of(pattern)
                 self._heads.setdefault(entry.start[:HEAD_CHARS], []).append(entry)
+        self._literals = {
+            key: tuple((one.start, one.contains) for one in entries)
+            for key, entries in self._heads.items()
+        }
+        """What to look for in a message that begins so; nothing for records of a request log."""
         self._starts = {
             key: tuple({one.start: None for one in entries}) or (key,)
             for key, entries in self._heads.items()
@@ -103,15 +108,14 @@ class Signals:
 
     def _may_fit(self, line: bytes, start: int) -> bool:
         """Tell by literals alone whether a message is worth a closer look."""
-        key = line[start : start + HEAD_CHARS]
-        if key in STARTS:
-            return True
-        for literal in _QUOTING:
-            if line.find(literal, 0, start) >= 0:
-                return False
+        literals = self._literals.get(line[start : start + HEAD_CHARS])
+        if not literals:
+            return literals is not None
+        if line.find(b"logger", 0, start) >= 0 and _quotes(line, start):
+            return False
         end = start + MESSAGE_BYTES
-        for one in self._heads.get(key, ()):
-            if line.startswith(one.start, start) and line.find(one.contains, start, end) >= 0:
+        for begin, contains in literals:
+            if line.find(contains, start, end) >= 0 and line.startswith(begin, start):
                 return True
         return False
 
@@ -173,3 +177,7 @@ class Signals:
         if len(self._recent) > MAX_RECENT:
             self._recent.popitem(last=False)
         return before is not None and abs(found.at_ms - before) <= AGAIN_MS
+
+
+def _quotes(line: bytes, start: int) -> bool:
+    return any(line.find(literal, 0, start) >= 0 for literal in _QUOTING)

@@ -200,27 +200,27 @@ class Attack:
                 self.report.topics[place[0]].unlike.append((place, sorted(wanted), sorted(got)))
 
     def _read(self, topic: str) -> Iterator[BrokerRecord]:
-        yield from read_all(self._cluster, f"{self._cluster.settings.topic_prefix}.{topic}")
+        reader = KafkaReader(self._cluster.settings)
+        try:
+            yield from read_all(reader, [f"{self._cluster.settings.topic_prefix}.{topic}"])
+        finally:
+            reader.close()
 
 
 def _labelled(kind: type[Record]) -> Headers:
     return ((SCHEMA, f"{kind.kind_name}/1".encode()),)
 
 
-def read_all(cluster: Cluster, topic: str) -> Iterator[BrokerRecord]:
-    """Yield everything that lies in a topic now."""
-    reader = KafkaReader(cluster.settings)
-    try:
-        parts = [TopicPartition(topic, at) for at in range(reader.partitions(topic))]
-        ends = {at: reader.end(at) for at in parts}
-        position = {at: reader.beginning(at) for at in parts}
-        reader.assign(position)
-        while any(position[at] < end for at, end in ends.items()):
-            for record in reader.poll(1.0):
-                position[TopicPartition(record.topic, record.partition)] = record.offset + 1
-                yield record
-    finally:
-        reader.close()
+def read_all(reader: KafkaReader, topics: Iterable[str]) -> Iterator[BrokerRecord]:
+    """Yield everything that lies in some topics now."""
+    parts = [TopicPartition(name, at) for name in topics for at in range(reader.partitions(name))]
+    ends = {at: reader.end(at) for at in parts}
+    position = {at: reader.beginning(at) for at in parts}
+    reader.assign(position)
+    while any(position[at] < end for at, end in ends.items()):
+        for record in reader.poll(1.0):
+            position[TopicPartition(record.topic, record.partition)] = record.offset + 1
+            yield record
 
 
 def attack(cluster: Cluster, records: int, seed: int, log: Path, timeout_s: float) -> Report:

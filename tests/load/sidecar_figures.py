@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from detector.signals import signals_of
 from tests.kafka.cluster import running
 from tests.sidecar.process import SidecarProcess, Site
 from tests.unit.sidecars import Station
@@ -84,15 +85,18 @@ def rate(log_format: str) -> None:
         lines = (one for n in range(REQUESTS) for one in WRITERS[log_format](chance, n))
         log.write_text("".join(f"{line}\n" for line in lines))
         station = Station(Path(name), str(log), format=log_format, checkpoint_ms=1_000)
-        sidecar = station.start().sidecar
+        sidecar = station.start(signals_of=signals_of(station.settings)).sidecar
         began = time.process_time()
         while sidecar.turn():
             pass
         spent = time.process_time() - began
         tokens = sidecar.sending.tokens
         station.stop()
+        read = next(iter(sidecar.inputs)).coverage.lines
         print(
-            f"{log_format}: {tokens / spent:,.0f} tokens a second of one core ({tokens:,} tokens)"
+            f"{log_format}: {tokens / spent:,.0f} tokens a second of one core, "
+            f"{tokens * RESPONSE_TOKENS / REQUEST_TOKENS / spent:,.0f} of them generated, "
+            f"{read / spent:,.0f} lines"
         )
 
 

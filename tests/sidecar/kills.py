@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 from tests.sidecar.process import SidecarProcess, Site
 from tests.sidecar.writer import LogWriter
-from tests.streams.process import until
 
 MOST_S: Final = 1.5
 """A sidecar lives so long at most before it is killed: some die as they start, some under load."""
@@ -31,12 +30,10 @@ def kill_and_count(site: Site, *, kills: int, seed: int, log_format: str) -> Out
     chance = Random(seed)
     said = site.folder / "sidecar.stderr"
     first = SidecarProcess(site, said)
-    try:  # from its first checkpoint on it must lose nothing
-        until((site.folder / "checkpoint").exists)
-    finally:
+    writer = LogWriter(site.log, log_format=log_format, seed=seed, follower=first)
+    with first.killed_at_last(), writer:
         first.kill()
-    with LogWriter(site.log, log_format=log_format, seed=seed) as writer:
-        for _ in range(kills):
+        for _ in range(kills - 1):
             sidecar = SidecarProcess(site, said)
             try:
                 sidecar.await_start()

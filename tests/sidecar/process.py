@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -156,6 +157,14 @@ class SidecarProcess:
         """Return what it has used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return Usage((int(fields[11]) + int(fields[12])) / _TICKS, int(fields[21]) * _PAGE)
+
+    @contextmanager
+    def killed_at_last(self) -> Iterator[None]:
+        """Kill it behind a `with` block, whatever happens in there."""
+        try:
+            yield
+        finally:
+            self.kill()
 
     def kill(self) -> None:
         """End it without a chance to do anything."""

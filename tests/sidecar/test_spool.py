@@ -103,10 +103,9 @@ def test_kafka_may_go_away_and_come_back(own_kafka: KafkaServer, tmp_path: Path)
         spool={"folder": str(tmp_path / "spool"), "after_ms": 300},
     )
     said = tmp_path / "stderr"
-    with LogWriter(site.log, log_format="sglang", seed=3) as writer:
-        sidecar = SidecarProcess(site, said)
+    sidecar = SidecarProcess(site, said)
+    with LogWriter(site.log, log_format="sglang", seed=3, follower=sidecar) as writer:
         try:
-            sidecar.await_start()
             until(lambda: _health(site).get("tokens", 0) > 0)
             own_kafka.kill()
             segment = tmp_path / "spool" / "0000000000000001.spool"

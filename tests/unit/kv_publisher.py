@@ -1,6 +1,7 @@
 """Publishes KV events as engines do: numbered messages, a buffer that can be asked for again."""
 
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -42,8 +43,12 @@ class Publisher:
         self._replay.close(linger=0)
         self._context.term()
 
-    def wait_for_reader(self) -> None:
-        assert self._live.poll(10_000)
+    def wait_for_reader(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Wait until a reader has subscribed; one that listens does so when it is asked."""
+        for _ in range(1_000):
+            meanwhile()
+            if self._live.poll(10):
+                break
         assert self._live.recv() == b"\x01" + self._topic
 
     def send(self, number: int, payload: bytes, *, dropped: bool = False) -> None:
@@ -70,7 +75,7 @@ class Publisher:
         return True
 
 
-def batch(*events: dict[str, Any] | list[Any], at_s: float = 1000.0, rank: int = 0) -> bytes:
+def batch(*events: object, at_s: float = 1000.0, rank: int = 0) -> bytes:
     """Return a payload as both engines write it."""
     return msgspec.msgpack.encode([at_s, list(events), rank])
 

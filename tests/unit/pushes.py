@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 from typing import Any, NamedTuple
 
-from detector.sketch.token_table import Keys, TokenTable
+from detector.sketch.token_table import Secret, TokenTable
 from ingest.chat_template import ChatTemplate, ChatTemplateSettings
 from ingest.coverage import Coverage
 from ingest.door import Door
@@ -20,7 +20,7 @@ from ingest.push.settings import BackPressureSettings, PushSettings
 from ingest.tenancy import FieldRule, HeaderRule, Tenancy, TenancySettings
 
 JSON = "application/json"
-KEYS = Keys.derive(bytes(range(32)))
+KEYS = Secret(bytes(range(32))).keys()
 TABLE = TokenTable(KEYS.hash_key, key_id=KEYS.key_id)
 NOW_MS = 1_780_000_000_000
 

@@ -8,8 +8,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from detector.config.load import load_settings
 from detector.scraping import Scraping, scraping
+from detector.signals import signals_of
 from exporters.engine_metrics import ENGINES, EngineMetrics, EngineRead
 from exporters.engine_state import EnginesState, EngineState
+from ingest.schema_records import EventKind
 from ingest.scrape.scraper import BackgroundScraper, make_scraper
 from ingest.scrape.settings import ScrapeSettings, TargetSettings
 from tests.unit.engine_server import engine_server, vllm_page
@@ -94,6 +96,21 @@ def test_targets_of_the_settings_are_scraped() -> None:
         ).settings
         with scraping(settings) as one:
             assert ("bleedwatch_engine_scrapes_total", "engine-0", "ok") in values(one)
+
+
+def test_failures_that_the_log_tells_are_counted_beside_those_of_the_metrics() -> None:
+    settings = load_settings(environment={}).settings
+    line = (
+        b"[2026-11-29 18:00:21] Cache not flushed because there are pending requests. "
+        b"#queue-req: 0, #running-req: 2"
+    )
+    with scraping(settings) as one:
+        signals = one.overheard(signals_of(settings))("e", None)
+        assert signals(b"[2026-11-29 18:00:21] Cache flushed successfully!") is None
+        found = signals(line)
+        assert found is not None
+        assert found.kind == EventKind.CLEAR_FAILED
+        assert values(one)["bleedwatch_engine_clear_failures_total", "e", "", "log"] == 1
 
 
 @pytest.mark.parametrize("metric", ENGINES, ids=lambda metric: str(metric.name))

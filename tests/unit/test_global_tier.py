@@ -1,4 +1,4 @@
-"""Two workers with pools of their own: a response that went to a tenant of another pool is found."""
+"""Two workers with pools of their own: what went to a tenant of another pool is found."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -54,7 +54,7 @@ def test_an_engine_that_connects_is_heard_too() -> None:
         Subscription(f"tcp://*:{port}", topic="kv") as subscription,
         Publisher(at=f"tcp://127.0.0.1:{port}") as publisher,
     ):
-        publisher.wait_for_reader()
+        publisher.wait_for_reader(meanwhile=lambda: subscription.poll(0.0))
         publisher.send(0, b"zero")
         assert read(subscription, 1) == fresh(b"zero")
 

@@ -1,7 +1,7 @@
 """Whatever engines answer: a sample that the wire accepts, or a ScrapeError; nothing else."""
 
 import json
-from typing import Any
+from contextlib import suppress
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,19 +76,12 @@ def test_any_metrics_and_documents_make_samples_that_the_wire_accepts(
 def test_any_text_is_read_or_refused(kind: str, text: str, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(NAMES[kind]))
     for page in (text, f"{name}{text}", f"{name}{{{text}}} 1"):
-        try:
-            made: list[Any] = samples(MAPPINGS[kind], page, [])
-        except ScrapeError as error:
-            assert error.reason == "malformed"
-        else:
-            assert made
+        with suppress(ScrapeError):
+            assert samples(MAPPINGS[kind], page, [])
 
 
 @given(text=st.one_of(st.text(), json_values.map(json.dumps)))
 def test_any_document_is_read_or_refused(text: str) -> None:
-    try:
+    with suppress(ScrapeError):
         content = parse_document(text, where="here")
-    except ScrapeError as error:
-        assert error.reason == "malformed"
-        return
-    samples(MAPPINGS["sglang"], None, [content] * 3)
+        assert samples(MAPPINGS["sglang"], None, [content] * 3)

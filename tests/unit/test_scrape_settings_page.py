@@ -3,7 +3,7 @@
 import re
 
 from ingest.scrape.http import REASONS
-from ingest.scrape.scraper import SETTINGS
+from ingest.scrape.scraper import FAULT, SETTINGS
 from ingest.scrape.settings import TargetSettings
 from tests.content.tree import ROOT
 
@@ -23,4 +23,4 @@ def test_fields_of_a_target() -> None:
 
 
 def test_reasons() -> None:
-    assert first_cells("reason") == {*REASONS, SETTINGS}
+    assert first_cells("reason") == {*REASONS, SETTINGS, FAULT}

@@ -9,8 +9,9 @@ import pytest
 from detector.errors import SettingsError
 from ingest.schema_records import EngineEvent, EventKind, Quality, RuntimeSample
 from ingest.scrape.figures import KeyFigures
-from ingest.scrape.scraper import BackgroundScraper, make_scraper
+from ingest.scrape.scraper import BackgroundScraper, Scraper, make_scraper
 from ingest.scrape.settings import ScrapeSettings, TargetSettings
+from ingest.scrape.target import Identity, Target
 from tests.unit.engine_server import EngineServer, answer, engine_server, sglang_page, vllm_page
 
 WAIT_S = 20.0
@@ -84,6 +85,16 @@ def test_an_engine_that_is_down_is_counted_and_hides_no_other(
         ("keyless", "settings"): 1,
     }
     assert set(scraper.problems) == {"down", "keyless"}
+
+
+def test_a_fault_of_ours_is_counted_and_told_without_its_words(server: EngineServer) -> None:
+    good = make_scraper(settings(TargetSettings(url=server.url, engine="e"))).targets[0]
+    faulty = Target(good.endpoint, Identity("f", "f", "kind-without-mapping"), {}, refresh_ms=1)
+    scraper = Scraper([faulty, good])
+    assert [sample.engine for sample in scraper.samples(1)] == ["e"]
+    assert scraper.counted()["f", "fault"] == 1
+    assert "KeyError" in str(scraper.problems["f"])
+    assert "kind-without-mapping" not in str(scraper.problems["f"])
 
 
 def test_levels_of_an_engine_that_went_away_are_unknown_and_counts_stay(

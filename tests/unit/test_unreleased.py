@@ -79,6 +79,8 @@ def test_a_failed_scrape_begins_idleness_anew() -> None:
     memory.interrupt()
     assert memory.unreleased(fill(7), 5_000).quality == Quality.ESTIMATE
     assert memory.unreleased(fill(7), 10_000).quality == Quality.EXACT
+    memory.interrupt()
+    assert memory.unreleased(fill(90, idle=False), 15_000) == UNKNOWN
 
 
 def test_a_busy_moment_begins_idleness_anew() -> None:
