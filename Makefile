@@ -91,6 +91,10 @@ fuzz: $(READY) ## Feed the readers broken input (FUZZ_INPUTS=100000)
 chaos: $(READY) ## Kill, stop, freeze and fill up while records flow; nothing may be lost (ROUNDS=30)
 	@$(BIN)/python -W ignore -m tests.chaos $(or $(ROUNDS),30)
 
+.PHONY: hostile
+hostile: $(READY) ## Send broken and hostile records to a worker; each must be accounted for (RECORDS=100000 on each input)
+	@$(BIN)/python -W ignore -m tests.hostile $(or $(RECORDS),100000)
+
 .PHONY: latency-stream
 latency-stream: $(READY) ## Measure acknowledged-to-found over Kafka (MINUTES=3, RATE=200000 tokens/s)
 	@$(BIN)/python -m tests.load latency $(LOAD)

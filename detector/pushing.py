@@ -4,19 +4,19 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from detector.config.root import Settings
 from detector.sketch.token_table import TokenTable
-from ingest.push.app import PushApp
-from ingest.push.body import Bodies
 from ingest.push.intake import MakeDoor, PushIntake
 from ingest.push.pressure import BackPressure
-from ingest.push.server import PushServer
 from ingest.push.token import read_token
 from ingest.schema_records import RuntimeSample
 from ingest.sidecar import Feed
 from ingest.sidecar_sending import SidecarRecord
+
+if TYPE_CHECKING:
+    from ingest.push.server import PushServer
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +98,11 @@ def pushing(
     if settings.push.port is None:
         yield made
         return
+    # 5 MiB of memory that only a port needs
+    from ingest.push.app import PushApp  # noqa: PLC0415
+    from ingest.push.body import Bodies  # noqa: PLC0415
+    from ingest.push.server import PushServer  # noqa: PLC0415
+
     of_now = table()
     made.intake = PushIntake(
         table=lambda: of_now(time.monotonic()),

@@ -158,8 +158,7 @@ def composed(
     signals_of: SignalsOf | None = None,
 ) -> Iterator[Running]:
     """Put a sidecar together, and take it apart again; the outlet is made last and closed."""
-    feeds = tuple(feeds)
-    if not settings.sidecar.files and not feeds:
+    if not settings.sidecar.files and settings.push.port is None:
         raise SettingsError(
             "a sidecar needs logs to follow, or a port for pushes",
             where="sidecar.files",
@@ -239,6 +238,7 @@ def _make_input(settings: Settings, signals_of: SignalsOf | None) -> MakeInput:
             engine=engine,
             coverage=coverage,
             now=lambda: datetime.now(UTC),
+            version=None if before is None else before.version,
         )
         return SidecarInput(
             log,

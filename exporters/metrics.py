@@ -287,6 +287,12 @@ WORKER: tuple[Read, ...] = (
     ),
     # what could not be seen
     Read(
+        "bleedwatch_evicted_sketches_total",
+        "counter",
+        "Sketches of responses given up inside the window for want of memory: copies across pools.",
+        lambda state: _one(state.sharing.evicted_sketches),
+    ),
+    Read(
         "bleedwatch_evicted_sequences_total",
         "counter",
         "Sequences given up inside the window for want of memory: lost recall.",

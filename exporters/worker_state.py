@@ -55,6 +55,8 @@ class SharingState:
     """Tainted shingles exchanged, by direction."""
     refused: Mapping[str, int] = field(default_factory=dict)
     """Records of other workers that could not be read, by reason."""
+    evicted_sketches: int = 0
+    """Sketches of responses given up inside the window for want of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

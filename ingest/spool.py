@@ -58,6 +58,11 @@ class Spool:
             self._forget_if_done(segment)
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Number of the segment and offset up to which has been read: names what `next` gave."""
+        return self._cursor
+
+    @property
     def is_drained(self) -> bool:
         """True if everything that is here has been read, acknowledged or not."""
         return self._peek() is None

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from detector.errors import BleedwatchError, BrokerError
 from ingest.broker import Message, Publisher
@@ -47,6 +47,15 @@ class _Taken:
     sent: "Future[int] | None" = None
 
 
+class _Out(NamedTuple):
+    """A message of the spool on its way; `place` names it there."""
+
+    place: tuple[int, int]
+    sent: "Future[int]"
+    size: int
+    since_s: float
+
+
 class SpooledOutlet:
     """An Outlet over a publisher that `connect` makes, again and again if need be.
 
@@ -75,8 +84,9 @@ class SpooledOutlet:
         self._is_behind = False
         self._broken: BaseException | None = None
         self._direct: deque[_Taken] = deque()
-        self._out: deque[tuple[Future[int], int, float]] = deque()
+        self._out: deque[_Out] = deque()
         self._out_bytes = 0
+        self._delivered: dict[tuple[int, int], Future[int]] = {}
         self._connection = Connection(connect, on_change=self._tell, clock=clock)
         self._connection.publisher()  # begins to connect
         self._thread = threading.Thread(target=self._run, name="outlet", daemon=True)
@@ -184,9 +194,7 @@ class SpooledOutlet:
             _log.warning("the broker takes nothing, messages go to the spool: %s", error)
             self._connection.lost(error)
             publisher = None
-            self._spool.rewind()
-            self._out.clear()
-            self._out_bytes = 0
+            self._read_again()
             self._to_spool(self._direct)
             self._direct.clear()
         elif self._direct and not self._is_flowing():
@@ -219,7 +227,7 @@ class SpooledOutlet:
         """Tell whether what was sent is acknowledged in time."""
         return self._connection.publisher() is not None and not (
             (self._direct and self._is_late(self._direct[0].since_s))
-            or (self._out and self._is_late(self._out[0][2]))
+            or (self._out and self._is_late(self._out[0].since_s))
         )
 
     def _settle(self) -> BrokerError | None:
@@ -236,11 +244,11 @@ class SpooledOutlet:
                 error = error or _ours(failure)
                 waiting.append(one)
         self._direct = waiting
-        while self._out and self._out[0][0].done():
-            failure = self._out[0][0].exception()
+        while self._out and self._out[0].sent.done():
+            failure = self._out[0].sent.exception()
             if failure is not None:
                 return _ours(failure)
-            self._out_bytes -= self._out.popleft()[1]
+            self._out_bytes -= self._out.popleft().size
             self._spool.acknowledge()
             self._connection.works()
         return error
@@ -256,9 +264,7 @@ class SpooledOutlet:
         for one in aside:
             message = self._spool.next()
             if message != one.message or one.sent is None:  # a tiny spool has dropped it already
-                self._spool.rewind()
-                self._out.clear()
-                self._out_bytes = 0
+                self._read_again()
                 return
             self._under_way(one.sent, message_bytes(message), one.since_s)
 
@@ -274,13 +280,26 @@ class SpooledOutlet:
             message = self._spool.next()
             if message is None:
                 return
-            sent = publisher.send(message)
+            sent = self._delivered.pop(self._spool.place, None)
+            if sent is None:
+                sent = publisher.send(message)
+                sent.add_done_callback(lambda _: self._tell())
             self._under_way(sent, message_bytes(message), self._clock())
-            sent.add_done_callback(lambda _: self._tell())
 
     def _under_way(self, sent: "Future[int]", size: int, since_s: float) -> None:
-        self._out.append((sent, size, since_s))
+        self._out.append(_Out(self._spool.place, sent, size, since_s))
         self._out_bytes += size
+
+    def _read_again(self) -> None:
+        """Begin at the first message that is not acknowledged; what is behind it and is, stays."""
+        self._delivered = {
+            out.place: out.sent
+            for out in self._out
+            if out.sent.done() and out.sent.exception() is None
+        }
+        self._spool.rewind()
+        self._out.clear()
+        self._out_bytes = 0
 
     def _to_spool(self, taken: Iterable[_Taken]) -> list[_Taken]:
         """Put messages on disk; return those that are safe there."""

@@ -87,7 +87,7 @@ class AcrossPools:
     def _judged(self, sink: ResponseSketch) -> Copy | None:
         alike = self._alike(sink)
         sources = [other for other in alike if self._fits(other, sink)]
-        if not sources or len({other.party for other in alike} - {sink.party}) == 0:
+        if not sources or len({other.party for other in alike} - {sink.party}) != 1:
             return None
         if any(other.kv_pool == sink.kv_pool for other in sources):
             return None  # its pool's own detector has seen both
@@ -96,9 +96,9 @@ class AcrossPools:
             return None
         compared = [self._compared(sink, source) for source in sources]
         found = [one for one in compared if one and one.similarity >= self._copies.similarity]
+        found.sort(key=lambda one: (one.similarity, _order(one.source)), reverse=True)
         if not found or self._is_stock(sink, found[0].source):
             return None
-        found.sort(key=lambda one: (one.similarity, _order(one.source)), reverse=True)
         best = found[0]
         return Copy(sink, tuple(one.source for one in found), best.similarity, best.containment)
 

@@ -6,9 +6,8 @@ one finding. Its id is that of rule, engine and beginning, by the engine's own c
 
 from typing import Final, NamedTuple
 
-import xxhash
-
-from detector.finding import NO_OVERLAP, Confidence, Finding, Party, Severity
+from detector.finding import Confidence, Finding, Severity
+from detector.rules.engine_finding import AboutEngine
 from detector.runtime.episodes import Failures, Sustained
 from detector.runtime.evidence import (
     CLEAR_FAILURE,
@@ -73,8 +72,8 @@ class EngineRules:
 
     def __init__(self, settings: RuntimeSettings, *, kv_pool: str, engine: str) -> None:
         self._settings = settings
-        self._kv_pool = kv_pool
         self._engine = engine
+        self._about = AboutEngine(kv_pool, engine)
         self._ranks: dict[int | None, _Rank] = {}
         quiet_ms = settings.quiet_ms
         self._failures = {signal: Failures(quiet_ms) for signal in RULE_OF}
@@ -122,7 +121,7 @@ class EngineRules:
         if since_ms is None:
             return None
         count, tenants = self._degenerate.count, self._degenerate.parties
-        return self._finding(
+        return self._about.finding(
             DEGENERATE,
             since_ms,
             at_ms,
@@ -162,7 +161,7 @@ class EngineRules:
         if since_ms is None:
             return None
         how = "exactly" if exact else "an estimated"
-        return self._finding(
+        return self._about.finding(
             UNRELEASED,
             since_ms,
             at_ms,
@@ -183,7 +182,7 @@ class EngineRules:
         since_ms = state.on(at_ms, lasting_ms=self._settings.pool_usage_ms)
         if since_ms is None:
             return None
-        return self._finding(
+        return self._about.finding(
             POOL_PRESSURE,
             since_ms,
             at_ms,
@@ -204,7 +203,7 @@ class EngineRules:
         since_ms = rank.small.on(at_ms, lasting_ms=0)
         if since_ms is None:
             return None
-        return self._finding(
+        return self._about.finding(
             SMALL_POOL,
             since_ms,
             at_ms,
@@ -222,7 +221,7 @@ class EngineRules:
             return None
         times = "once" if failures.count == 1 else f"{failures.count:,} times"
         within = "" if failures.count == 1 else f" within {_minutes(self._settings.quiet_ms)}"
-        return self._finding(
+        return self._about.finding(
             RULE_OF[signal],
             since_ms,
             at_ms,
@@ -230,32 +229,6 @@ class EngineRules:
             {"count": failures.count},
             severity=Severity.HIGH if signal in _GRAVE else Severity.MEDIUM,
         )
-
-    def _finding(
-        self,
-        rule: str,
-        since_ms: int,
-        at_ms: int,
-        sentence: str,
-        numbers: dict[str, int | None],
-        *,
-        rank: int | None = None,
-        severity: Severity = Severity.MEDIUM,
-        confidence: Confidence = Confidence.HIGH,
-    ) -> Finding:
-        place = "" if rank is None else str(rank)
-        name = "\0".join((rule, self._kv_pool, self._engine, place, str(since_ms)))
-        told = {**numbers, "rank": rank}
-        engine = Party(
-            tenant="", request_id="", kind="engine", started_at_ms=since_ms, ended_at_ms=at_ms
-        )
-        return Finding(
-            id=xxhash.xxh3_128_hexdigest(name.encode()), rule=rule, severity=severity,
-            confidence=confidence, kv_pool=self._kv_pool, engine=self._engine, model="",
-            observed_at_ms=at_ms, detected_at_ms=at_ms, sink=engine, source=engine,
-            other_sources=(), evidence=NO_OVERLAP, explanation=sentence,
-            runtime={key: f"{value:,}" for key, value in told.items() if value is not None},
-        )  # fmt: skip
 
 
 def _minutes(span_ms: int) -> str:

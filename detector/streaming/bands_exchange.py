@@ -28,6 +28,9 @@ from ingest.record_headers import EventTimes, headers
 _CONTENT_TYPE: Final = "application/vnd.bleedwatch.bands"
 _SCHEMA: Final = "bands/1"
 
+BANDS_REFUSED: Final = ("seal_broken",)
+"""Why a record is refused, beside the reasons of the other exchange."""
+
 
 @dataclass(slots=True)
 class _Owned:

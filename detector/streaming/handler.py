@@ -152,7 +152,8 @@ class StreamHandler:
         """See `Handler`."""
         held = self.held[partition]
         messages = self._sent(held.window.drain())
-        messages += self._outgoing.findings(held.watch.idle())
+        if held.runtime.is_rebuilt and held.engine_events.is_rebuilt:
+            messages += self._outgoing.findings(held.watch.idle())
         return Outcome(messages, self._done(partition, held))
 
     def findings_of(self, findings: Iterable[Finding]) -> list[Message]:

@@ -25,6 +25,11 @@ class ClearInput:
         return offset >= self.finished_below
 
     @property
+    def is_rebuilt(self) -> bool:
+        """True once everything that was finished before has been taken again."""
+        return self.next >= self.finished_below
+
+    @property
     def done(self) -> int | None:
         """Every record below is finished; None while nothing new is."""
         return self.next if self.next > self.finished_below else None

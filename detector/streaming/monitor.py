@@ -1,6 +1,7 @@
 """The state of a worker, put together from its handler, its runner and its lag."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Protocol
@@ -10,6 +11,7 @@ from detector.match.confidence import CONTENT_SEVERITY
 from detector.match.reasons import Reason
 from detector.model import Kind
 from detector.rules.content import DUPLICATED_RESPONSE, FOREIGN_PROMPT, FOREIGN_RESPONSE
+from detector.streaming.bands_exchange import BANDS_REFUSED, BandsExchange
 from detector.streaming.exchange import REFUSED, Exchange
 from detector.streaming.handler import Held, StreamHandler
 from detector.streaming.lag import LagTracker
@@ -51,7 +53,8 @@ class Runner(Protocol):
 class Monitor:
     """A StateSource. Counts are read in the handler's thread, by `refresh`, and kept for others.
 
-    `runner` is set once there is one. The exchange is there when workers share what is common.
+    `runner` is set once there is one. The exchange is there when workers share what is common, and
+    `bands` when they also compare responses over all pools.
     """
 
     def __init__(
@@ -60,11 +63,13 @@ class Monitor:
         *,
         learning_ms: int,
         exchange: Exchange | None = None,
+        bands: BandsExchange | None = None,
         key_file_unreadable: Callable[[], bool] = lambda: False,
         clock: Clock = time.monotonic,
     ) -> None:
         self._handler = handler
         self._exchange = exchange
+        self._bands = bands
         self._learning_ms = learning_ms
         self._key_file_unreadable = key_file_unreadable
         self._clock = clock
@@ -154,8 +159,12 @@ class Monitor:
             ),
             showings={"told": told.told, "heard": told.heard},
             taints={"told": told.taints_told, "heard": told.taints_heard},
-            refused=exchange.bad_records,
+            refused=Counter(exchange.bad_records) + Counter(self._bands_refused()),
+            evicted_sketches=0 if self._bands is None else self._bands.known.evicted,
         )
+
+    def _bands_refused(self) -> dict[str, int]:
+        return {} if self._bands is None else dict(self._bands.bad_records)
 
 
 def known_labels(topics: Iterable[str]) -> KnownLabels:
@@ -165,7 +174,7 @@ def known_labels(topics: Iterable[str]) -> KnownLabels:
         topics=tuple(topics),
         kinds=tuple(kind.value for kind in Kind),
         dead_letter_reasons=(*sorted(REASONS), OTHER),
-        shared_reasons=REFUSED,
+        shared_reasons=(*REFUSED, *BANDS_REFUSED),
         row_reasons=ROW_REFUSALS,
         blind_causes=(NO_TOKENS, OTHER_KEY),
         findings=tuple(

@@ -94,14 +94,15 @@ def _work(
     topics = topic_names(settings.kafka.topic_prefix)
     partitions = readers.inputs.partitions(topics.sequences)
     memory, exchange, feed = _shared(settings, keys.current, readers.common, partitions)
-    tag_keys = TagKeys(keys.current.tag_key)
-    tier = GlobalTier(settings, tag_keys, ring=keys.ring, ranges=partitions)
+    tags = TagKeys(keys.current.tag_key)
+    tier = GlobalTier(settings, tags, ring=keys.ring, ranges=partitions)
+    sketches = None if readers.bands is None else tier.sketches
     handler = new_handler(
         settings,
         ring=keys.ring,
         table=TokenTable(keys.current.hash_key, key_id=keys.current.key_id),
         memory=memory,
-        sketches=None if readers.bands is None else tier.sketches,
+        sketches=sketches,
         partitions=partitions,
     )
     outer: Handler = SharingHandler(handler, exchange, feed)
@@ -112,6 +113,7 @@ def _work(
         handler,
         outer=outer,
         exchange=exchange,
+        bands=None if readers.bands is None else tier.exchange,
         key_file_unreadable=keys.unreadable,
     )
     worker = FaustWorker(
@@ -122,15 +124,17 @@ def _work(
         warmed_up=watched.warmed_up,
     )
     with watched.serving(worker) as server:
-        on_start(
-            Started(
-                group=group_name(settings),
-                servers=settings.kafka.bootstrap_servers,
-                partitions=partitions,
-                health_port=server.port,
-            )
-        )
+        on_start(_started(settings, partitions=partitions, health_port=server.port))
         asyncio.run(_until_stopped(worker))
+
+
+def _started(settings: Settings, *, partitions: int, health_port: int) -> Started:
+    return Started(
+        group=group_name(settings),
+        servers=settings.kafka.bootstrap_servers,
+        partitions=partitions,
+        health_port=health_port,
+    )
 
 
 def _shared(

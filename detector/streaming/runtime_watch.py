@@ -59,7 +59,7 @@ class RuntimeWatch:
             settings, window_ms=window.length_ms, limit_of=self._limit_of
         )
         self._now_ms: int | None = None
-        self._tidied_ms = 0
+        self._tidied_ms: int | None = None
 
     def sample(self, sample: Sample, *, is_news: bool) -> list[Finding]:
         """Take a runtime sample."""
@@ -183,7 +183,7 @@ class RuntimeWatch:
     def _advance(self, at_ms: int) -> None:
         """Move event time on, and forget now and then what is too old."""
         self._now_ms = at_ms if self._now_ms is None else max(self._now_ms, at_ms)
-        if self._now_ms - self._tidied_ms < TIDY_MS:
+        if self._tidied_ms is not None and self._now_ms - self._tidied_ms < TIDY_MS:
             return
         self._tidied_ms = self._now_ms
         self._requests.expire(self._now_ms)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from detector.config.root import Settings
+from detector.streaming.bands_exchange import BandsExchange
 from detector.streaming.exchange import Exchange
 from detector.streaming.handler import StreamHandler
 from detector.streaming.metered import MeteredHandler
@@ -29,6 +30,7 @@ class Watched:
         *,
         outer: Handler | None = None,
         exchange: Exchange | None = None,
+        bands: BandsExchange | None = None,
         key_file_unreadable: Callable[[], bool] = lambda: False,
     ) -> None:
         """`outer` is what wraps the handler, if something does, and is called in its place."""
@@ -38,6 +40,7 @@ class Watched:
             handler,
             learning_ms=learning_ms,
             exchange=exchange,
+            bands=bands,
             key_file_unreadable=key_file_unreadable,
         )
         pulse = Pulse()

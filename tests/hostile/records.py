@@ -75,12 +75,13 @@ def reasons(topic: str, sent: Hostile) -> frozenset[str]:
     """
     given = tuple((name, value or b"") for name, value in sent.headers)
     record = BrokerRecord(topic, 0, 0, sent.key, sent.value, given, sent.sent_ms)
+    intake = Intake(lambda: RING, AHEAD_MS)
     if topic == "runtime":
-        refused = open_records(RuntimeSample, record).rejected
+        refused = intake.not_ahead(open_records(RuntimeSample, record), record).rejected
     elif topic == "engine-events":
-        refused = open_records(EngineEvent, record).rejected
+        refused = intake.not_ahead(open_records(EngineEvent, record), record).rejected
     else:
-        refused = Intake(lambda: RING, AHEAD_MS).open(record).rejected
+        refused = intake.open(record).rejected
     return frozenset(plain(reason_of(error)) for error in refused)
 
 

@@ -150,6 +150,37 @@ def test_without_room_the_loss_is_exact(own_kafka: KafkaServer, tmp_path: Path) 
     assert arrived == set(range(dropped, 1_000))
 
 
+def test_a_publisher_that_has_given_up_is_replaced(own_kafka: KafkaServer, tmp_path: Path) -> None:
+    """Away for longer than the client tries: its failures cost nothing but repeats."""
+    site = Site(
+        tmp_path,
+        own_kafka.bootstrap,
+        "gone",
+        log_format="sglang",
+        spool={"folder": str(tmp_path / "spool"), "after_ms": 300},
+    )
+    patience = {"delivery_timeout_ms": 2_000, "connect_timeout_ms": 2_000}
+    kafka = site.settings.kafka.model_copy(update=patience)
+    outlet = new_outlet(site.settings.model_copy(update={"kafka": kafka}))
+    assert isinstance(outlet, SpooledOutlet)
+    topic = site.topics.sequences
+    for number in range(20):
+        outlet.send(message(number, topic=topic))
+    outlet.flush(60)
+    until(lambda: outlet.counts.messages == 0 and outlet.problem is None)
+    own_kafka.kill()
+    for number in range(20, 300):
+        outlet.send(message(number, topic=topic))
+    outlet.flush(60)
+    until(lambda: "nothing listens" in str(outlet.problem))
+    own_kafka.start()
+    until(lambda: outlet.counts.messages == 0)
+    outlet.send(message(300, topic=topic))
+    outlet.close()
+    arrived = [int.from_bytes((one.value or b"")[:8]) for one in site.messages(topic)]
+    assert set(arrived) == set(range(301))
+
+
 def _health(site: Site) -> dict[str, int]:
     path = site.folder / "health.json"
     return json.loads(path.read_bytes()) if path.exists() else {}

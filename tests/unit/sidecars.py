@@ -1,7 +1,7 @@
 """A sidecar over a broker in memory, that can be stopped dead and started again."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +20,7 @@ from ingest.opening import open_records, open_sequences
 from ingest.schema_records import RequestRow, SequenceRecord
 from ingest.sealing import KeyRing
 from ingest.topics import topic_names
-from tests.e2e.traffic import write_config
+from tests.e2e.traffic import TENANT_RULES, write_config
 
 PARTITIONS = 2
 
@@ -69,6 +69,7 @@ class Station:
         folder: Path,
         *files: str,
         sealing: Mapping[str, int] | None = None,
+        tenancy_rules: Sequence[Mapping[str, str]] = TENANT_RULES,
         **sidecar: Any,
     ) -> None:
         self.key = folder / "key"
@@ -84,7 +85,13 @@ class Station:
             **sidecar,
         }
         config = folder / "config.json"
-        write_config(config, sidecar=given, sealing=dict(sealing or {}), metrics={"port": 0})
+        write_config(
+            config,
+            sidecar=given,
+            sealing=dict(sealing or {}),
+            metrics={"port": 0},
+            tenancy={"rules": tenancy_rules},
+        )
         self.settings: Settings = load_settings(
             str(config), environment={}, key_file=str(self.key)
         ).settings

@@ -45,7 +45,7 @@ ANSWER = answered("r", 10, 40, status=200, finish_reason="stop")
 
 
 def test_a_rejected_request_that_was_answered_is_told_in_any_order() -> None:
-    records = [sent("r", 10, 0), rejected(), ANSWER]
+    records: list[Taken] = [sent("r", 10, 0), rejected(), ANSWER]
     told = [found(order) for order in permutations(records)]
     assert {tuple(one.rule for one in findings) for findings in told} == {("BW101",)}
     assert len({findings[0].id for findings in told}) == 1

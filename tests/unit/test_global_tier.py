@@ -13,7 +13,9 @@ from detector.model import Hashes, Role, Sequence, Span
 from detector.sketch.tag_keys import TagKeys
 from detector.streaming.bands_exchange import BandsExchange
 from detector.streaming.bands_feed import BandsFeed
+from detector.streaming.exchange import Exchange
 from detector.streaming.global_tier import GlobalTierHandler
+from detector.streaming.monitor import Monitor
 from ingest.broker import Message, TopicPartition
 from ingest.memory_runner import MemoryRunner
 from ingest.partitioning import partition_of
@@ -32,8 +34,9 @@ ANSWER = text(1, 400)
 class Group:
     """Workers on one stream; worker w has the partitions that are w modulo their number."""
 
-    def __init__(self, *, tier: bool = True) -> None:
+    def __init__(self, *, tier: bool = True, memory_bytes: int = MEMORY) -> None:
         self.stream = Stream(partitions=PARTITIONS)
+        self._memory_bytes = memory_bytes
         self._tier = tier
         self.exchanges: dict[int, BandsExchange] = {}
         self.runners = [self.join(at, committed={}) for at in range(WORKERS)]
@@ -47,7 +50,7 @@ class Group:
             core = self.stream.handler(sketches=sketches, memory=memory)
             exchange = self.exchanges[worker] = BandsExchange(
                 SETTINGS, ring=lambda: RING, ranges=PARTITIONS, topic=TOPICS.bands,
-                memory_bytes=MEMORY,
+                memory_bytes=self._memory_bytes,
             )  # fmt: skip
             feed = BandsFeed(self.stream.broker.reader(), exchange)
             handler: Any = GlobalTierHandler(
@@ -258,3 +261,21 @@ def test_a_changed_or_moved_record_is_counted_and_skipped() -> None:
     bad_records = dict(group.exchanges[told.partition % WORKERS].bad_records)
     assert bad_records == {"seal_broken": 2, "malformed": 1}
     assert pairs(group.findings()) == {("b1", "a")}
+
+
+def test_what_is_refused_and_given_up_is_counted_for_the_metrics() -> None:
+    group = Group(memory_bytes=1)
+    group.send(*swap())
+    bad = as_message(TOPICS.bands, b"x", 0)
+    group.stream.publisher.send(bad).result()
+    group.settle()
+    memory = SharedMemory(SETTINGS.commonness, TagKeys(SECRET.keys().tag_key))
+    common = Exchange(
+        memory, SETTINGS.commonness, key_id=RING.key_id, ranges=PARTITIONS, prefix="t", writer=b""
+    )
+    core = group.stream.handler(memory=memory)
+    sharing = (
+        Monitor(core, learning_ms=0, exchange=common, bands=group.exchanges[0]).state().sharing
+    )
+    assert dict(sharing.refused) == {"malformed": 1}
+    assert sharing.evicted_sketches == 1

@@ -64,6 +64,7 @@ STATE = WorkerState(
         showings={"told": 13, "heard": 14},
         taints={"heard": 15},
         refused={"malformed": 16},
+        evicted_sketches=18,
     ),
 )
 
@@ -138,6 +139,7 @@ def test_values_are_those_of_the_state() -> None:
     assert seen["bleedwatch_shared_taints_total", "heard"] == 15
     assert seen["bleedwatch_shared_refused_total", "malformed"] == 16
     assert seen["bleedwatch_rows_refused_total", "unencodable"] == 17
+    assert seen["bleedwatch_evicted_sketches_total",] == 18
     assert seen["bleedwatch_key_file_unreadable",] == 1
 
 

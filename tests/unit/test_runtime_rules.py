@@ -132,7 +132,7 @@ def test_a_counter_is_read_as_its_increase(counter: str, rule: str) -> None:
 
 
 def test_failures_told_by_log_and_metrics_are_one_episode() -> None:
-    reports = [
+    reports: list[RuntimeSample | EngineEvent] = [
         healthy(0), event(EventKind.CLEAR_FAILED, 3), healthy(5, clear_failures_total=1),
         healthy(10, clear_failures_total=1),
     ]  # fmt: skip

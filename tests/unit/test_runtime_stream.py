@@ -24,8 +24,11 @@ OVER_LONG = 700_000
 
 def tell(stream: Stream, at_s: float, *records: RuntimeSample | EngineEvent) -> None:
     for one in records:
-        topic = TOPICS.runtime if isinstance(one, RuntimeSample) else TOPICS.engine_events
-        stream.send_raw(Message(topic, pack_clear([one]), b"p"), at_ms=round(at_s * 1000))
+        if isinstance(one, RuntimeSample):
+            message = Message(TOPICS.runtime, pack_clear([one]), b"p")
+        else:
+            message = Message(TOPICS.engine_events, pack_clear([one]), b"p")
+        stream.send_raw(message, at_ms=round(at_s * 1000))
 
 
 def request(stream: Stream, at_s: float, **more: Any) -> None:
@@ -137,6 +140,23 @@ def test_a_worker_started_anew_in_an_episode_tells_it_under_the_same_id_or_not_a
         told[stop_at] = sorted(one.id for one in stream.findings())
     assert told[15] == told[60] == told[200]
     assert len(told[15]) == len(set(told[15])) == 2
+
+
+def test_a_state_that_began_before_the_window_is_not_told_under_another_id() -> None:
+    """What a new worker reads again begins in the middle of the state."""
+    stream = Stream()
+    runner = running(stream)
+    for at in range(0, 2_500, 5):
+        scraped(stream, at, unreleased_tokens=9_000, unreleased_quality="exact")
+        if at % 100 == 0:
+            stream.send([prompt("a", f"{at}", at, text(at, 12))])
+        runner.turn()
+        if at == 2_000:
+            committed = runner.committed
+            runner = stream.runner(idle_s=0.4)
+            runner.start(committed=committed)
+    runner.finish()
+    assert sorted(one.rule for one in stream.findings()) == ["BW201", "BW206"]
 
 
 def test_a_sample_from_the_future_is_refused() -> None:

@@ -126,3 +126,28 @@ def test_reading_may_start_at_the_end(tmp_path: Path) -> None:
     station.turns()
     station.stop()
     assert len({one.request_id for one in station.sequences()}) == len(lines) - 4
+
+
+def test_a_restart_remembers_what_the_engine_said_when_it_started(tmp_path: Path) -> None:
+    head = "(APIServer pid=1) INFO 11-29 18:00:{:02d} [request_logger.py:65] "
+    log = tmp_path / "server.log"
+    banner = head.format(0).replace("request_logger.py:65", "entrypoints/utils.py:299")
+    log.write_text(f"{banner}vLLM API server version 0.32.0{' ' * 150}\n")
+    station = Station(tmp_path, str(log), tenancy_rules=[{"kind": "static", "tenant": "acme"}])
+    station.start()
+    station.turns()
+    station.crash()
+    log.rename(tmp_path / "server.log.1")
+    log.write_text(
+        head.format(1).replace("INFO", "DEBUG")
+        + "Request cmpl-a details: prompt: 'x', prompt_token_ids: [1, 2], prompt_embeds shape: "
+        + "None.\n"
+        + head.format(2)
+        + "Received request cmpl-a: params: SamplingParams(n=1), lora_request: None.\n"
+    )
+    (tmp_path / "server.log.1").unlink()
+    station.start()
+    station.turns()
+    # this version logs no output of completions, so nothing is waited for
+    assert [one.request_id for one in station.sequences()] == ["cmpl-a"]
+    station.crash()

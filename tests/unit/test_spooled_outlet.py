@@ -215,6 +215,17 @@ def test_a_full_spool_that_refuses_tells_the_sender(yard: Yard) -> None:
     assert sorted(yard.numbers()) == list(range(500))
 
 
+def test_what_is_refused_is_tried_again_and_nothing_behind_it(yard: Yard) -> None:
+    """As when one of the topics is missing: the others get their messages once."""
+    outlet = yard.outlet()
+    outlet.send(message(1_000, topic="missing"))
+    sent(outlet, range(30))
+    until(lambda: "no such topic" in str(outlet.problem) and len(yard.gates) >= 3)
+    until(lambda: outlet.counts.messages == 31)
+    outlet.close()
+    assert sorted(yard.numbers()) == list(range(30))
+
+
 def test_a_wrong_setting_is_told_to_whoever_sends(yard: Yard) -> None:
     def connect() -> Publisher:
         raise SettingsError("there is no such file", where="kafka.security.password_file")
