@@ -135,8 +135,10 @@ class SpooledOutlet:
         Raises BrokerError if it is not in time, or if a message was refused since the last flush.
         """
         with self._changed:
-            in_time = self._changed.wait_for(lambda: not self._held, timeout_s)
+            in_time = self._changed.wait_for(lambda: not self._held or self._broken, timeout_s)
             failed, self._failed = self._failed, 0
+        if self._broken is not None:
+            raise self._broken
         if failed or not in_time:
             raise BrokerError(
                 f"{failed} messages were refused" if in_time else "not all is safe in time",
@@ -172,6 +174,7 @@ class SpooledOutlet:
             self._end()
         except BaseException as error:
             self._broken = error  # whoever sends next hears of it
+            self._tell()
             raise
 
     def _end(self) -> None:

@@ -81,4 +81,6 @@ def run_sidecar(
     with stop_on_signals() as stop:
         health = run(settings, stopped=stop, on_start=started)
     state = "all is acknowledged" if not health.unsafe_bytes else "not all is acknowledged"
+    if left := sum(log.behind_bytes for log in health.logs):
+        state += f", {left} bytes are left for the next start"
     note(f"sidecar stopped; {state}, {health.records.get('sequence', 0)} sequences were sent")

@@ -68,6 +68,7 @@ class BandRanges:
         if known or sketch.started_at_ms < self.now_ms - self._keep_ms:
             return False
         if number is None:
+            self._make_room()
             number = self._next
             self._next += 1
             self._numbers[sketch.key] = number
@@ -99,10 +100,13 @@ class BandRanges:
         while self._known:
             oldest = next(iter(self._known))
             if self._known[oldest].started_at_ms >= expired_ms:
-                if len(self._known) < self._most:
-                    return
-                self.evicted += 1
+                return
             self._forget(oldest)
+
+    def _make_room(self) -> None:
+        if len(self._known) >= self._most:
+            self._forget(next(iter(self._known)))
+            self.evicted += 1
 
     def _forget(self, number: int) -> None:
         del self._numbers[self._known.pop(number).key]

@@ -39,6 +39,10 @@ class Opened(Protocol):
         """Return what comes next, b"" when nothing does now."""
         ...
 
+    def left_bytes(self) -> int:
+        """Return how much of it is not read, as it lies on disk."""
+        ...
+
     def is_truncated(self) -> bool:
         """Tell whether the file holds something else now than what was read."""
         ...
@@ -98,6 +102,10 @@ class PlainFile:
         self.offset += len(block)
         return block
 
+    def left_bytes(self) -> int:
+        """Return how much of it is not read."""
+        return max(0, self.size - self.offset)
+
     def is_truncated(self) -> bool:
         """Tell whether it is shorter than what was read, or begins differently."""
         return self.size < self.offset or self._has_changed()
@@ -141,6 +149,7 @@ class PackedFile:
         self._coverage = coverage
         status = path.stat()
         self._modified_ns = status.st_mtime_ns
+        self._left_bytes = status.st_size
         self._identity = identity_of(status.st_dev, status.st_ino, head_of(path).content, salt)
         self._blocks = _Blocks(path)
 
@@ -162,11 +171,16 @@ class PackedFile:
                 block = b""
             if not block:
                 self.offset = max(self.offset, self._skip)
+                self._left_bytes = 0
                 return b""
             begin = self.offset
             self.offset += len(block)
             if self.offset > self._skip:
                 return block[max(0, self._skip - begin) :]
+
+    def left_bytes(self) -> int:
+        """Return its size until it is read to its end."""
+        return self._left_bytes
 
     def is_truncated(self) -> bool:
         """False: it is not written to any more."""

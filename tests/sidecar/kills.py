@@ -1,5 +1,6 @@
 """Kills a sidecar at random moments while its log grows and rotates, and counts what is lost."""
 
+import json
 import time
 from pathlib import Path
 from random import Random
@@ -7,9 +8,26 @@ from typing import Final, NamedTuple
 
 from tests.sidecar.process import SidecarProcess, Site
 from tests.sidecar.writer import LogWriter
+from tests.streams.process import until
+
+FRESH_MS: Final = 3_000
 
 MOST_S: Final = 1.5
 """A sidecar lives so long at most before it is killed: some die as they start, some under load."""
+
+
+CATCH_UP_S: Final = 240.0
+"""What piled up meanwhile is read by the last sidecar, on a machine that may be busy."""
+
+
+def has_caught_up(site: Site) -> bool:
+    """Tell whether a sidecar says that it has read everything, in its own words of just now."""
+    health = site.folder / "health.json"
+    if not health.exists():
+        return False
+    told = json.loads(health.read_bytes())
+    is_fresh = time.time() * 1000 - told["at_ms"] < FRESH_MS
+    return is_fresh and bool(told["logs"]) and not any(log["behind_bytes"] for log in told["logs"])
 
 
 class Outcome(NamedTuple):
@@ -44,6 +62,7 @@ def kill_and_count(site: Site, *, kills: int, seed: int, log_format: str) -> Out
         try:
             last.await_start()
             writer.end()
+            until(lambda: has_caught_up(site), CATCH_UP_S)
             code = last.stop()
         finally:
             last.kill()

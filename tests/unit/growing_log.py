@@ -14,6 +14,8 @@ from ingest.tail.splitter import Line
 
 SALT = bytes(16)
 WAIT_S = 1.0
+MOST_KEPT = 1_000
+"""Rotated files that stay: none is given up while a test runs."""
 
 
 def wide(word: bytes) -> bytes:
@@ -64,7 +66,7 @@ class GrowingLog:
         return self.path.with_name(f"{self.path.name}.{number}{suffix}")
 
     def _make_room(self) -> None:
-        for number in range(60, 0, -1):
+        for number in range(MOST_KEPT, 0, -1):
             for suffix in ("", ".gz", ".zst"):
                 old = self._numbered(number, suffix)
                 if old.exists():

@@ -52,7 +52,10 @@ class Gate:
         """Acknowledge what was held back."""
         held, self._held = self._held, []
         for future, sent in held:
-            future.set_result(sent.result())
+            if (error := sent.exception()) is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(sent.result())
 
     def flush(self, timeout_s: float) -> None:
         self._publisher.flush(timeout_s)

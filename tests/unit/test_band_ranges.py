@@ -83,6 +83,16 @@ def test_memory_is_bounded_and_what_is_given_up_counted() -> None:
     assert names(ranges.near(sketch("9", 9))) == ["7", "8"]
 
 
+def test_a_known_response_in_another_range_takes_no_room() -> None:
+    ranges = BandRanges(keep_ms=KEEP_MS, memory_bytes=2 * RESPONSE_BYTES)
+    for partition in (0, 1):
+        ranges.own(partition)
+    for partition in (0, 1):
+        for number in range(2):
+            ranges.add(partition, sketch(str(number), number, 7))
+    assert (len(ranges), ranges.evicted) == (2, 0)
+
+
 def test_a_band_that_all_share_stays_short(ranges: BandRanges) -> None:
     for number in range(3 * MOST_OF_A_BAND):
         ranges.add(0, sketch(str(number), number, 7))

@@ -278,4 +278,4 @@ def test_what_is_refused_and_given_up_is_counted_for_the_metrics() -> None:
         Monitor(core, learning_ms=0, exchange=common, bands=group.exchanges[0]).state().sharing
     )
     assert dict(sharing.refused) == {"malformed": 1}
-    assert sharing.evicted_sketches == 1
+    assert sharing.evicted_sketches == group.exchanges[0].known.evicted > 0
