@@ -91,6 +91,10 @@ fuzz: $(READY) ## Feed the readers broken input (FUZZ_INPUTS=100000)
 chaos: $(READY) ## Kill, stop, freeze and fill up while records flow; nothing may be lost (ROUNDS=30)
 	@$(BIN)/python -W ignore -m tests.chaos $(or $(ROUNDS),30)
 
+.PHONY: hostile
+hostile: $(READY) ## Send broken and hostile records to a worker; each must be accounted for (RECORDS=100000 on each input)
+	@$(BIN)/python -W ignore -m tests.hostile $(or $(RECORDS),100000)
+
 .PHONY: latency-stream
 latency-stream: $(READY) ## Measure acknowledged-to-found over Kafka (MINUTES=3, RATE=200000 tokens/s)
 	@$(BIN)/python -m tests.load latency $(LOAD)
@@ -102,6 +106,14 @@ soak-stream: $(READY) ## Measure what one worker on one core sustains (MINUTES=1
 .PHONY: eval-stream
 eval-stream: $(READY) $(if $(BLEEDWATCH_EVAL_DATA),,$(GENERATED)/manifest.json) ## Send the labelled traffic through Kafka and two workers (SET=planted or requests)
 	@$(BIN)/python -m tests.load labelled --data $(EVAL_DIR) $(if $(SET),--set $(SET)) $(LOAD)
+
+.PHONY: sidecar-kills
+sidecar-kills: $(READY) ## Kill a sidecar under load, on logs of both engines; nothing may be lost (KILLS=50)
+	@$(BIN)/python -W ignore -m tests.sidecar $(or $(KILLS),50)
+
+.PHONY: sidecar-figures
+sidecar-figures: $(READY) ## Measure what a sidecar costs and what it sustains
+	@$(BIN)/python -W ignore -m tests.load.sidecar_figures
 
 .PHONY: ci
 ci: ## Run what the build server runs

@@ -29,7 +29,11 @@ class Severity(enum.StrEnum):
 
 
 class Party(msgspec.Struct, frozen=True, kw_only=True):
-    """One side of a finding: whose content (source) or who received it (sink)."""
+    """One side of a finding: whose content (source) or who received it (sink).
+
+    `kind` is prompt or response, or engine where a rule is about an engine and not about a
+    request: then tenant and request id are empty.
+    """
 
     tenant: str
     request_id: str
@@ -84,8 +88,25 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     similarity: float | None = None
 
 
+NO_OVERLAP = Evidence(
+    runs=(),
+    matched_tokens=0,
+    unexplained_tokens=0,
+    sink_tokens=0,
+    containment=0.0,
+    rarity=0.0,
+    reasons={},
+    thresholds=Thresholds(low=0, medium=0, high=0, density_ratio=1.0, learning=False),
+)
+"""The evidence of rules that compare no text: contradictions, and what engines report."""
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One detected bleed. `id` is deterministic: a replay never makes a second one."""
+    """One detected bleed or fault. `id` is deterministic: a replay never makes a second one.
+
+    `runtime` is what engines reported around a content finding, or the numbers that a rule without
+    text rests on.
+    """
 
     id: str
     rule: str
@@ -102,3 +123,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     evidence: Evidence
     explanation: str
     runtime: dict[str, str] | None = None
+
+    @property
+    def is_content(self) -> bool:
+        """True if it rests on common text; the other rules compare none."""
+        return self.evidence != NO_OVERLAP

@@ -23,6 +23,7 @@ from detector.match.attribution import Attribution, Attributor
 from detector.match.confidence import confidence, thresholds
 from detector.match.copies import Copies
 from detector.match.judge import Judge
+from detector.match.response_sketches import ResponseSketches
 from detector.match.sessions import SessionRepeats
 from detector.match.sink import Sink, SinkHits
 from detector.match.verdict import Verdict
@@ -54,6 +55,7 @@ class Detector:
     `warm` teaches it the past without judging; `observe` judges and returns the new findings, at
     most one per sink request and source tenant unless a later one is surer. Detectors of different
     pools may share a `memory`; `index_bytes` is this one's part of the index's byte budget.
+    `sketches` is told of every response that is judged.
     """
 
     def __init__(
@@ -63,8 +65,11 @@ class Detector:
         allowed: Keys | None = None,
         memory: Memory | None = None,
         index_bytes: int | None = None,
+        sketches: ResponseSketches | None = None,
     ) -> None:
         self._settings = settings
+        self._sketches = sketches
+        self._allowed = np.empty(0, np.int64) if allowed is None else np.unique(allowed)
         self._memory = Memory(settings.commonness) if memory is None else memory
         self._seen, self._tainted = self._memory.seen, self._memory.tainted
         self._store = SequenceStore()
@@ -77,7 +82,7 @@ class Detector:
             store=self._store,
             index=self._index,
             seen=self._seen,
-            allowed=np.empty(0, np.int64) if allowed is None else np.unique(allowed),
+            allowed=self._allowed,
         )
         self._attributor = Attributor(
             store=self._store,
@@ -99,6 +104,8 @@ class Detector:
         self._reported_order: deque[tuple[int, str]] = deque()
         self._now_ms = -sys.maxsize
         self.stats = DetectorStats()
+        self.last_shingles = self.last_low_complexity = 0
+        """Shingles of the sequence observed last, and how many of them are of low complexity."""
 
     @property
     def learning(self) -> bool:
@@ -161,17 +168,23 @@ class Detector:
         at = self._store.add(sequence, party)
         pool_keys = self._index.pool_keys(keys, sequence.kv_pool)
         hits = self._index.observe(pool_keys, use, at, window_ms=self._settings.window.length_ms)
-        whole = len(keys) - int(np.count_nonzero(masked))
+        self.last_shingles = len(keys)
+        self.last_low_complexity = int(np.count_nonzero(masked))
+        whole = len(keys) - self.last_low_complexity
         self._density.add(sequence.kv_pool, whole, sequence.started_at_ms)
         if sequence.kind is Kind.RESPONSE:
             self._count(len(keys), whole - int(np.count_nonzero(rare)), hits)
         near = self._copies.meet(at, now_ms=self._now_ms)
-        if not len(hits.at) and not near:
+        is_sketched = self._sketches is not None and sequence.kind is Kind.RESPONSE
+        if not len(hits.at) and not near and not is_sketched:
             return []
         sink = Sink(
             at=at, party=party, sequence=sequence, store=self._store,
             keys=keys, tagged=tagged, masked=masked, pool_keys=pool_keys,
         )  # fmt: skip
+        if self._sketches is not None and is_sketched:
+            explained = (~rare & ~masked) | np.isin(keys, self._allowed)
+            self._sketches.add(sink, explained=explained, learning=self.learning)
         judged = [(each, self._judge.judge(*each)) for each in self._sinks(sink, hits)]
         findings = [one for (each, _), verdicts in judged for one in self._report(each, verdicts)]
         for (each, _), verdicts in judged:

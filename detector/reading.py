@@ -13,6 +13,7 @@ from detector.sketch.token_table import TokenTable
 from ingest.chat_template import ChatTemplate
 from ingest.coverage import Coverage
 from ingest.door import Door
+from ingest.schema_records import RequestRow
 from ingest.sources.base import RawRequest, Source
 from ingest.sources.detect import HEAD_LINES, LogFormat, detect_format
 from ingest.sources.jsonl import JsonlLog
@@ -50,8 +51,24 @@ class Reading:
         kv_pool: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> Iterator[Sequence]:
-        """Yield the sequences of all files, merged by the time their requests ended.
+        """Yield the sequences of all files; see `records`, whose rows are left out."""
+        records = self.records(
+            paths, log_format=log_format, engine=engine, kv_pool=kv_pool, on_progress=on_progress
+        )
+        return (record for record in records if isinstance(record, Sequence))
 
+    def records(
+        self,
+        paths: Iterable[str],
+        *,
+        log_format: str = "auto",
+        engine: str | None = None,
+        kv_pool: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Iterator[Sequence | RequestRow]:
+        """Yield what all files hold, merged by the time the requests ended.
+
+        That is the sequences of a request, or its row when the log has token ids of neither side.
         Raises InputError for a file that cannot be read or recognised, UsageError for an unknown
         format; whatever is wrong with single records is counted in `coverage`.
         """
@@ -64,10 +81,16 @@ class Reading:
                 self.requests += 1
                 if kv_pool is not None:
                     request.kv_pool = request.kv_pool or kv_pool
-                yield from self._door.sequences(request)
+                yield from self._admitted(request)
         finally:
             for lines in opened:
                 lines.close()
+
+    def _admitted(self, request: RawRequest) -> Iterator[Sequence | RequestRow]:
+        if request.prompt_ids is not None or request.response_ids is not None:
+            yield from self._door.sequences(request)
+        elif (row := self._door.row(request)) is not None:
+            yield row
 
     def _source(self, lines: Lines, log_format: str, engine: str | None) -> Source:
         if log_format not in ("auto", *LogFormat):

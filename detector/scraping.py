@@ -1,10 +1,11 @@
 """Composition of the scraper: engines from the settings, feed for the loop, state for metrics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from detector.config.root import Settings
 from exporters.engine_state import EnginesState, EngineState
+from ingest.schema_records import EngineEvent, RuntimeSample
 from ingest.scrape.figures import (
     CLEAR_FAILURES,
     METADATA_MISMATCHES,
@@ -13,12 +14,38 @@ from ingest.scrape.figures import (
 )
 from ingest.scrape.scraper import BackgroundScraper, make_scraper
 
+Signals = Callable[[bytes], EngineEvent | None]
+SignalsOf = Callable[[str, str | None], Signals]
+"""Returns what makes events of the log lines of an engine (name, KV pool if it is set)."""
+
 
 class Scraping:
     """The scraper of a process: `background.feed` for the loop, `engines` for the metrics."""
 
     def __init__(self, background: BackgroundScraper) -> None:
         self.background = background
+
+    @property
+    def feeds(self) -> tuple[Callable[[float], Iterator[RuntimeSample]], ...]:
+        """What the loop asks in every turn: nothing where no engine is scraped."""
+        return (self.background.feed,) if self.background.scraper.targets else ()
+
+    def overheard(self, signals_of: SignalsOf) -> SignalsOf:
+        """Return the same signals; the failures that logs tell are counted among the figures."""
+        scraper = self.background.scraper
+
+        def make(engine: str, kv_pool: str | None) -> Signals:
+            signals = signals_of(engine, kv_pool)
+
+            def event(line: bytes) -> EngineEvent | None:
+                found = signals(line)
+                if found is not None:
+                    scraper.heard(found)
+                return found
+
+            return event
+
+        return make
 
     def engines(self) -> EnginesState:
         """Return the state of the engines as of now."""
@@ -31,14 +58,11 @@ class Scraping:
 
 
 @contextmanager
-def scraping(settings: Settings) -> Iterator[Scraping | None]:
-    """Scrape the engines of the settings until the block ends; None without any.
+def scraping(settings: Settings) -> Iterator[Scraping]:
+    """Scrape the engines of the settings, if there are any, until the block ends.
 
     Raises SettingsError for a mapping, a certificate file or names that cannot be used.
     """
-    if not settings.scrape.targets:
-        yield None
-        return
     scraper = make_scraper(
         settings.scrape, engine=settings.sidecar.engine, kv_pool=settings.sidecar.kv_pool
     )

@@ -4,26 +4,33 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from detector.config.root import Settings
 from detector.errors import SettingsError
+from detector.kv_events import kv_event_feeds
+from detector.outlets import new_outlet, receiver_name
+from detector.pushing import Loop, pushing
 from detector.reading import engine_name
+from detector.scraping import scraping
+from detector.sidecar_board import Board
+from detector.signals import signals_of as log_signals
 from detector.sketch.token_table import TokenTable
+from exporters.engine_metrics import EngineMetrics
 from ingest.chat_template import ChatTemplate
 from ingest.coverage import Coverage
 from ingest.door import Door
-from ingest.kafka_io import KafkaPublisher
 from ingest.key_rotation import RotatingKeys
 from ingest.outlet import Outlet
 from ingest.schema_records import EngineEvent
 from ingest.sidecar import Feed, Sidecar
-from ingest.sidecar_health import HealthFile, SidecarHealth, health_of
+from ingest.sidecar_health import SidecarHealth, health_of
 from ingest.sidecar_input import MakeDoor, SidecarInput
 from ingest.sidecar_inputs import MakeInput, SidecarInputs
 from ingest.sidecar_reader import GrowingReader
 from ingest.sidecar_sending import Sending
+from ingest.spooled_outlet import SpooledOutlet
 from ingest.tail.checkpoint import CheckpointFile, LogMark
 from ingest.tail.source import LineSource
 from ingest.tenancy import Tenancy
@@ -41,6 +48,9 @@ class Started:
 
     logs: tuple[str, ...]
     servers: str
+    health_port: int
+    push_port: int | None = None
+    """None if nothing can be pushed."""
 
 
 @dataclass(slots=True)
@@ -49,12 +59,18 @@ class Running:
 
     sidecar: Sidecar
     keys: "HashKeys"
-    health: HealthFile | None = None
+    outlet: Outlet
+    board: Board = field(init=False)
 
     def look(self) -> SidecarHealth:
         """Return how it is."""
+        spooled = self.outlet if isinstance(self.outlet, SpooledOutlet) else None
         return health_of(
-            self.sidecar, at_ms=int(time.time() * 1000), key_problem=self.keys.rotating.problem
+            self.sidecar,
+            at_ms=int(time.time() * 1000),
+            key_problem=self.keys.rotating.problem,
+            spool=spooled.counts if spooled else None,
+            spool_problem=spooled.problem if spooled else None,
         )
 
 
@@ -94,11 +110,42 @@ def run(
     """Follow the logs until `stopped` says so or all pipes have ended; return how it was.
 
     Raises SettingsError without files or a key file, KeyFileError, InputError for a checkpoint or a
-    FIFO that cannot be used, and BrokerError if the cluster is away.
+    FIFO or a spool that cannot be used, and BrokerError if the cluster is away and there is no
+    spool.
     """
-    with composed(settings, lambda: KafkaPublisher(settings.kafka)) as running:
-        on_start(Started(settings.sidecar.files, settings.kafka.bootstrap_servers))
-        running.sidecar.run(stopped)
+    with (
+        pushing(
+            settings, table=lambda: HashKeys(settings).table, door=_make_door(settings)
+        ) as pushes,
+        scraping(settings) as scraped,
+        kv_event_feeds(settings, lambda: HashKeys(settings)) as kv_events,
+        composed(
+            settings,
+            lambda: new_outlet(settings),
+            feeds=(*pushes.feeds, *scraped.feeds, *kv_events),
+            signals_of=scraped.overheard(log_signals(settings)),
+        ) as running,
+        running.board.serving() as server,
+    ):
+        if scraped.feeds:
+            EngineMetrics(scraped, registry=running.board.metrics.registry)
+        pushes.loop = Loop(
+            is_full=lambda: running.sidecar.sending.is_full,
+            not_live=running.board.not_live,
+            not_ready=running.board.not_ready,
+        )
+        for one in kv_events:
+            one.is_full = lambda: running.sidecar.sending.is_full
+            one.is_ending = stopped
+        on_start(
+            Started(
+                settings.sidecar.files,
+                receiver_name(settings),
+                server.port,
+                None if pushes.server is None else pushes.server.port,
+            )
+        )
+        running.sidecar.run(pushes.until(stopped))
         return running.look()
 
 
@@ -111,11 +158,11 @@ def composed(
     signals_of: SignalsOf | None = None,
 ) -> Iterator[Running]:
     """Put a sidecar together, and take it apart again; the outlet is made last and closed."""
-    if not settings.sidecar.files:
+    if not settings.sidecar.files and settings.push.port is None:
         raise SettingsError(
-            "a sidecar needs logs to follow",
+            "a sidecar needs logs to follow, or a port for pushes",
             where="sidecar.files",
-            hint="give the paths of the engine's logs, or - for standard input",
+            hint="give the paths of the engine's logs, - for standard input, or set push.port",
         )
     keys = HashKeys(settings)
     path = settings.sidecar.checkpoint_file
@@ -137,6 +184,7 @@ def composed(
             )
             yield _running(
                 settings,
+                outlet=opened,
                 inputs=inputs,
                 sending=sending,
                 keys=keys,
@@ -154,6 +202,7 @@ def composed(
 def _running(
     settings: Settings,
     *,
+    outlet: Outlet,
     inputs: SidecarInputs,
     sending: Sending,
     keys: HashKeys,
@@ -161,8 +210,7 @@ def _running(
     feeds: Iterable[Feed],
 ) -> Running:
     def on_turn() -> None:
-        if running.health is not None:
-            running.health.beat(time.monotonic())
+        running.board.beat()
 
     sidecar = Sidecar(
         inputs,
@@ -173,9 +221,8 @@ def _running(
         feeds=feeds,
         on_turn=on_turn,
     )
-    running = Running(sidecar, keys)
-    if settings.sidecar.health_file is not None:
-        running.health = HealthFile(settings.sidecar.health_file, running.look)
+    running = Running(sidecar, keys, outlet)
+    running.board = Board(running.look, settings.metrics, path=settings.sidecar.health_file)
     return running
 
 
@@ -191,6 +238,7 @@ def _make_input(settings: Settings, signals_of: SignalsOf | None) -> MakeInput:
             engine=engine,
             coverage=coverage,
             now=lambda: datetime.now(UTC),
+            version=None if before is None else before.version,
         )
         return SidecarInput(
             log,

@@ -52,6 +52,8 @@ class KnownLabels:
     topics: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     dead_letter_reasons: tuple[str, ...] = ()
+    shared_reasons: tuple[str, ...] = ()
+    row_reasons: tuple[str, ...] = ()
     blind_causes: tuple[str, ...] = ()
     findings: tuple[tuple[str, str, str], ...] = ()
     reasons: tuple[str, ...] = ()
@@ -66,6 +68,8 @@ class KnownLabels:
             EXPLAINED: self.reasons,
             SHARED_SHOWINGS: DIRECTIONS,
             SHARED_TAINTS: DIRECTIONS,
+            SHARED_REFUSED: self.shared_reasons,
+            ROWS_REFUSED: self.row_reasons,
         }
         return self.findings if name == FINDINGS else [(word,) for word in one.get(name, ())]
 
@@ -78,6 +82,8 @@ FINDINGS = "bleedwatch_findings_total"
 EXPLAINED = "bleedwatch_explained_shingles_total"
 SHARED_SHOWINGS = "bleedwatch_shared_showings_total"
 SHARED_TAINTS = "bleedwatch_shared_taints_total"
+SHARED_REFUSED = "bleedwatch_shared_refused_total"
+ROWS_REFUSED = "bleedwatch_rows_refused_total"
 BUILD = "bleedwatch_build"
 BUILD_HELP = "1; the labels are the versions of bleedwatch and Python."
 
@@ -273,13 +279,19 @@ WORKER: tuple[Read, ...] = (
         ("direction",),
     ),
     Read(
-        "bleedwatch_shared_refused_total",
+        SHARED_REFUSED,
         "counter",
         "Records of other workers that could not be read.",
         lambda state: _by_word(state.sharing.refused),
         ("reason",),
     ),
     # what could not be seen
+    Read(
+        "bleedwatch_evicted_sketches_total",
+        "counter",
+        "Sketches of responses given up inside the window for want of memory: copies across pools.",
+        lambda state: _one(state.sharing.evicted_sketches),
+    ),
     Read(
         "bleedwatch_evicted_sequences_total",
         "counter",
@@ -310,6 +322,19 @@ WORKER: tuple[Read, ...] = (
         "Records that could not be read and went to the dead-letter topic.",
         lambda state: _by_word(state.dead_letters),
         ("reason",),
+    ),
+    Read(
+        ROWS_REFUSED,
+        "counter",
+        "Rows of requests that could not be packed.",
+        lambda state: _by_word(state.rows_refused),
+        ("reason",),
+    ),
+    Read(
+        "bleedwatch_key_file_unreadable",
+        "gauge",
+        "1 while a key file cannot be read: the keys that it held before stay in use.",
+        lambda state: _one(state.key_file_unreadable),
     ),
     Read(
         BLIND,

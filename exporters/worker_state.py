@@ -55,6 +55,8 @@ class SharingState:
     """Tainted shingles exchanged, by direction."""
     refused: Mapping[str, int] = field(default_factory=dict)
     """Records of other workers that could not be read, by reason."""
+    evicted_sketches: int = 0
+    """Sketches of responses given up inside the window for want of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,10 @@ class WorkerState:
     clock_jumps: int = 0
     dead_letters: Mapping[str, int] = field(default_factory=dict)
     """Records that could not be read, by reason."""
+    rows_refused: Mapping[str, int] = field(default_factory=dict)
+    """Rows of requests that could not be packed, by reason."""
+    key_file_unreadable: bool = False
+    """True while a key file cannot be read: the keys that it held before stay in use."""
     blind: Mapping[str, int] = field(default_factory=dict)
     """Prompts and responses that could not be judged, by cause."""
     findings: Mapping[tuple[str, str, str], int] = field(default_factory=dict)

@@ -22,6 +22,7 @@ from faust.types.streams import StreamT
 
 from detector.errors import BleedwatchError, BrokerError, StreamError
 from ingest.broker import BrokerRecord, Message, Reader, TopicPartition
+from ingest.client_logs import hold_client_logs
 from ingest.faust_overrides import StreamApp
 from ingest.kafka_credentials import Credentials
 from ingest.ledger import Ledger
@@ -54,9 +55,6 @@ FOREVER_S: Final = 20 * 86_400.0
 """Close to the longest that Kafka's milliseconds in 31 bits allow."""
 
 TICK_S: Final = 0.1
-
-_LIBRARIES: Final = ("faust", "mode", "aiokafka")
-"""Loggers that may write whole records at debug level."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +104,7 @@ class FaustWorker:
             beat=beat,
             warmed_up=warmed_up,
         )
-        _never_at_debug_level()
+        hold_client_logs()
         self._app = _app(options)
         self._app.assignments = self._turns
         topic = self._app.topic(*options.topics, key_type=bytes, value_type=bytes)
@@ -245,7 +243,7 @@ def _record(event: Event) -> BrokerRecord:
         offset=m.offset,
         key=m.key,
         value=m.value,
-        headers=tuple((str(name), bytes(value)) for name, value in headers),
+        headers=tuple((str(name), bytes(value or b"")) for name, value in headers),
         timestamp_ms=round(m.timestamp * 1000),
     )
 
@@ -290,12 +288,6 @@ def _faust_credentials(given: Credentials) -> faust.auth.Credentials | None:
             ssl_context=given.ssl_context,
         )
     return faust.SSLCredentials(given.ssl_context) if given.ssl_context is not None else None
-
-
-def _never_at_debug_level() -> None:
-    for name in _LIBRARIES:
-        library = logging.getLogger(name)
-        library.setLevel(max(library.getEffectiveLevel(), logging.INFO))
 
 
 def _kind(error: BaseException) -> str:

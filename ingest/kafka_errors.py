@@ -15,6 +15,7 @@ from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
 
 from detector.errors import BrokerError
+from ingest.client_logs import hold_client_logs
 from ingest.kafka_credentials import client_options
 from ingest.kafka_settings import KafkaSettings
 
@@ -153,8 +154,7 @@ def connecting(settings: KafkaSettings) -> Iterator[dict[str, Any]]:
 
     listener = _Listener()
     log = logging.getLogger("kafka")
-    # At debug level the client logs passwords and whole records.
-    log.setLevel(max(log.getEffectiveLevel(), logging.INFO))
+    hold_client_logs()
     log.addHandler(listener)
     try:
         yield {**client_options(settings), "kafka_client": remembered}

@@ -97,8 +97,11 @@ class Sidecar:
         """
         began_s = self._clock()
         grace_s = self._settings.grace_ms / 1000
-        while self._clock() - began_s < grace_s * READ_SHARE and self.turn():
-            pass
+        while self._clock() - began_s < grace_s * READ_SHARE:
+            if not self.turn():
+                if not any(one.log.is_behind for one in self.inputs):
+                    break
+                time.sleep(SETTLE_S)
         now_s = self._clock()
         positions, marks = self._reached()
         for one in self.inputs:

@@ -1,22 +1,17 @@
 """What a sidecar says of itself: is all well, and if not why; counts, never content."""
 
-import contextlib
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable
-from typing import Final
 
 import msgspec
 
-from detector.errors import KeyFileError
+from detector.errors import BleedwatchError, KeyFileError
 from ingest.sidecar import Sidecar
 from ingest.sidecar_input import SidecarInput
+from ingest.spool_counts import SpoolCounts
 
 _log = logging.getLogger(__name__)
-
-WRITE_S: Final = 1.0
-"""How often the health file is written; a probe may take it for dead after some multiples."""
 
 
 class LogHealth(msgspec.Struct):
@@ -52,19 +47,28 @@ class SidecarHealth(msgspec.Struct):
     failed_sends: int
     discarded_bytes: int
     logs: tuple[LogHealth, ...]
+    spool: SpoolCounts | None = None
+    """What waits on disk, and what was given up for room; None without a spool."""
 
 
 def health_of(
-    sidecar: Sidecar, *, at_ms: int, key_problem: KeyFileError | None = None
+    sidecar: Sidecar,
+    *,
+    at_ms: int,
+    key_problem: KeyFileError | None = None,
+    spool: SpoolCounts | None = None,
+    spool_problem: BleedwatchError | None = None,
 ) -> SidecarHealth:
-    """Look at a sidecar."""
+    """Look at a sidecar; `spool_problem` says why messages go to the spool."""
     sending = sidecar.sending
     logs = tuple(_log_health(one) for one in sidecar.inputs)
     reasons = [
         *([f"messages are refused: {sending.problem}"] if sending.problem else []),
         *([str(sidecar.checkpoint_problem)] if sidecar.checkpoint_problem else []),
+        *(_spool_reasons(spool) if spool else []),
+        *([f"messages wait on disk: {spool_problem}"] if spool_problem else []),
         *([str(key_problem)] if key_problem else []),
-        *([] if logs else ["no log is there yet"]),
+        *(["no log is there yet"] if sidecar.inputs.are_expected and not logs else []),
         *[f"{one.name}: the format is not recognised yet" for one in logs if not one.known],
     ]
     return SidecarHealth(
@@ -78,7 +82,17 @@ def health_of(
         failed_sends=sending.failed_sends,
         discarded_bytes=sidecar.discarded_bytes,
         logs=logs,
+        spool=spool,
     )
+
+
+def _spool_reasons(spool: SpoolCounts) -> list[str]:
+    """Say what nobody will ever see."""
+    gone = sum(spool.dropped.values())
+    return [
+        *([f"{gone} messages were given up: the spool was full"] if gone else []),
+        *([f"{spool.cut_bytes} bytes of the spool were damaged"] if spool.cut_bytes else []),
+    ]
 
 
 def _log_health(one: SidecarInput) -> LogHealth:
@@ -100,32 +114,12 @@ def _log_health(one: SidecarInput) -> LogHealth:
     )
 
 
-class HealthFile:
-    """Writes the health of a sidecar to a file once a second; a reader sees a whole one."""
-
-    def __init__(self, path: str, look: Callable[[], SidecarHealth]) -> None:
-        self._path = path
-        self._look = look
-        self._written_s: float | None = None
-        self._has_failed = False
-
-    def beat(self, now_s: float) -> None:
-        """Write it if it is time. What cannot be written is logged once; the sidecar goes on."""
-        if self._written_s is not None and now_s - self._written_s < WRITE_S:
-            return
-        self._written_s = now_s
-        fresh = f"{self._path}.new"
-        try:
-            with open(fresh, "wb") as file:
-                file.write(msgspec.json.encode(self._look()) + b"\n")
-            os.replace(fresh, self._path)
-            self._has_failed = False
-        except OSError as error:
-            if not self._has_failed:
-                _log.warning("%s: the health file cannot be written: %s", fresh, error.strerror)
-            self._has_failed = True
-
-    def remove(self) -> None:
-        """Take it away: the process ends."""
-        with contextlib.suppress(OSError):
-            os.unlink(self._path)
+def write_health(health: SidecarHealth, path: str) -> None:
+    """Write health to a file; a reader sees a whole one. A failure is logged, and no more."""
+    fresh = f"{path}.new"
+    try:
+        with open(fresh, "wb") as file:
+            file.write(msgspec.json.encode(health) + b"\n")
+        os.replace(fresh, path)
+    except OSError as error:
+        _log.warning("%s: the health file cannot be written: %s", fresh, error.strerror)

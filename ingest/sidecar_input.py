@@ -89,7 +89,8 @@ class SidecarInput:
         mark = self.log.place(position)
         if mark is not None:
             had = self._had.across(position)
-            self._reached = Reached(position, LogMark(self.log.name, position, mark, had))
+            log = LogMark(self.log.name, position, mark, had, self._reader.version)
+            self._reached = Reached(position, log)
         elif not self.log.can_read_again:
             self._reached = Reached(position, None)
         return self._reached

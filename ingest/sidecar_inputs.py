@@ -53,6 +53,11 @@ class SidecarInputs:
         """True if no line can come any more: all inputs are pipes, and their writers have left."""
         return bool(self._inputs) and all(one.log.is_over for one in self)
 
+    @property
+    def are_expected(self) -> bool:
+        """True if there are logs to follow, whether or not they are there yet."""
+        return bool(self._settings.files)
+
     def look(self, now_s: float) -> None:
         """Open what the patterns match and is not open yet."""
         if self._looked_s is not None and now_s - self._looked_s < LOOK_S:

@@ -29,7 +29,8 @@ class GrowingReader:
     """Reads lines of one log into requests, in the format that the settings or the lines say.
 
     Lines that come before the format is known are held, up to HEAD_LINES of them; older ones are
-    passed over and counted, since no reader would know them.
+    passed over and counted, since no reader would know them. `version` is what an earlier reader of
+    the log has learned.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class GrowingReader:
         engine: str,
         coverage: Coverage,
         now: Now,
+        version: tuple[int, int] | None = None,
     ) -> None:
         self._settings = settings
         self._fields = fields
         self._engine = engine
         self._coverage = coverage
         self._now = now
+        self._version = version
         self._held: list[Line] = []
         self._reader: Source | None = None
 
@@ -53,6 +56,11 @@ class GrowingReader:
     def is_known(self) -> bool:
         """True once the format is known."""
         return self._reader is not None
+
+    @property
+    def version(self) -> tuple[int, int] | None:
+        """The engine's version if how its log is read depends on it."""
+        return self._reader.version if isinstance(self._reader, VllmLog) else self._version
 
     def read(self, lines: Sequence[Line]) -> Iterable[RawRequest]:
         """Yield the requests that lines end."""
@@ -97,13 +105,18 @@ class GrowingReader:
         settings = self._settings
         if found == LogFormat.JSONL:
             return JsonlLog((), engine=self._engine, coverage=self._coverage, fields=self._fields)
-        log = SglangLog if found == LogFormat.SGLANG else VllmLog
-        return log(
+        bounds = {
+            "max_unfinished": settings.unfinished_requests,
+            "max_unfinished_ms": settings.unfinished_ms,
+            "max_unfinished_ids": settings.unfinished_tokens,
+        }
+        if found == LogFormat.SGLANG:
+            return SglangLog((), engine=self._engine, coverage=self._coverage, **bounds)
+        return VllmLog(
             (),
             engine=self._engine,
             coverage=self._coverage,
             year=year_of(first, written=self._now()),
-            max_unfinished=settings.unfinished_requests,
-            max_unfinished_ms=settings.unfinished_ms,
-            max_unfinished_ids=settings.unfinished_tokens,
+            version=self._version,
+            **bounds,
         )

@@ -32,3 +32,12 @@ class StreamSettings(Section):
     batch_records: Positive = Field(
         64, description="Messages of a partition handled at once at most; 256 KB each when full."
     )
+    global_tier: bool = Field(
+        False,
+        description="Compare whole responses over all pools as well, by sealed sketches that "
+        "workers exchange: finds a response that went to a tenant of another pool.",
+    )
+    global_tier_memory_bytes: Positive = Field(
+        256 * 1024**2,
+        description="Byte budget of the sketches a worker keeps for it; the oldest goes first.",
+    )

@@ -6,7 +6,19 @@ that `--help` and `version` answer at once.
 
 import typer
 
-from detector.cli import bench, commonness, config, demo, explain, key, replay, run, topics, version
+from detector.cli import (
+    bench,
+    commonness,
+    config,
+    demo,
+    doctor,
+    explain,
+    key,
+    replay,
+    run,
+    topics,
+    version,
+)
 from detector.cli import eval as evaluation
 from detector.cli.exit import run_program
 
@@ -29,6 +41,7 @@ app.add_typer(key.app, name="key")
 app.add_typer(config.app, name="config")
 app.add_typer(topics.app, name="topics")
 app.add_typer(commonness.app, name="commonness")
+app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)
 app.command("version")(version.version)
 

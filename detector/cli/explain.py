@@ -51,10 +51,12 @@ def explain(
 
 
 def _parts(finding: "Finding") -> list["RenderableType"]:
+    from detector.cli.explain_reports import report_steps
     from detector.cli.explain_steps import steps
 
+    explained = steps(finding) if finding.is_content else report_steps(finding)
     parts: list[RenderableType] = [_heading(finding)]
-    for number, (title, sentences, runs) in enumerate(steps(finding), start=1):
+    for number, (title, sentences, runs) in enumerate(explained, start=1):
         parts.append(_paragraph(f"\n{number}. {title}", bold=True))
         parts += [_paragraph(line, indent=3) for line in sentences]
         if runs:
@@ -63,8 +65,12 @@ def _parts(finding: "Finding") -> list["RenderableType"]:
 
 
 def _heading(finding: "Finding") -> "RenderableType":
+    from detector.rules.catalog import RULES
+
+    rule = RULES.get(finding.rule)
+    title = "" if rule is None else f" ({rule.title})"
     return _paragraph(
-        f"{finding.id}\n{finding.rule}, severity {finding.severity.value}, "
+        f"{finding.id}\n{finding.rule}{title}, severity {finding.severity.value}, "
         f"confidence {finding.confidence.value}\n{finding.explanation}"
     )
 
@@ -87,5 +93,7 @@ def _runs(runs: tuple["Run", ...]) -> "RenderableType":
 
 
 def _next(finding: "Finding") -> str:
+    if not finding.is_content:
+        return f"next: docs/rules.md says what to do first about {finding.rule}"
     sink, source = finding.sink.request_id, finding.source.request_id
     return f"next: compare request {sink} with request {source} in the logs of {finding.engine}"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from detector.cli.output import show
 from detector.cli.terminal import printable, width
+from detector.cli.words import ENGINE
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -19,6 +20,9 @@ _GAP = 2
 _NARROWEST = 8
 ROOM_FOR_REQUESTS = 100
 """Columns from which on sink and source show the request beside the tenant."""
+
+NONE = "-"
+"""Shown for tenants and tokens of a finding that has none."""
 
 ID_SHOWN = 12
 """Characters of an id shown: 48 bits, unique within any one report, and enough for `explain`."""
@@ -54,12 +58,16 @@ def show_findings(findings: Sequence["Finding"]) -> None:
 
 
 def name_of(party: "Party") -> str:
-    """`tenant/request`, the short name of one side of a finding."""
+    """`tenant/request`, the short name of one side of a finding; a dash where there is none."""
+    if party.kind == ENGINE:
+        return NONE
     return printable(f"{party.tenant}/{party.request_id}")
 
 
 def tenant_of(party: "Party") -> str:
     """Return the tenant alone, where there is no room: the sentence below names the request."""
+    if party.kind == ENGINE:
+        return NONE
     return printable(party.tenant)
 
 
@@ -71,7 +79,7 @@ def _cells(finding: "Finding", name: Callable[["Party"], str]) -> tuple[str, ...
         printable(finding.kv_pool),
         name(finding.sink),
         name(finding.source),
-        f"{finding.evidence.unexplained_tokens:,}",
+        f"{finding.evidence.unexplained_tokens:,}" if finding.is_content else NONE,
     )
 
 

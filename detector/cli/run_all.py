@@ -13,9 +13,9 @@ from detector.cli.output import Format
 @with_examples
 def run_all(
     files: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="FILES...", help="Logs, also .gz and .zst; - follows stdin."),
-    ],
+    ] = None,
     log_format: Annotated[
         str, typer.Option("--format", metavar="NAME", help="auto, jsonl, vllm or sglang.")
     ] = "auto",
@@ -32,6 +32,10 @@ def run_all(
         typer.Option(
             "--history", metavar="FILE", help="Earlier traffic to learn from; repeatable."
         ),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", metavar="[HOST:]PORT", help="Take what sidecars send by HTTP."),
     ] = None,
     config: options.Config = None,
     assignments: options.Assignments = None,
@@ -50,39 +54,43 @@ def run_all(
       vllm serve MODEL 2>&1 | bleedwatch run all - --format vllm -o jsonl
       # the same findings as `replay`, made the way a cluster makes them
       bleedwatch run all server.log --history server.log.1
+      # without Kafka: sidecars send here with `--set http.url=http://127.0.0.1:9466`
+      bleedwatch run all --listen 9466 --key-file secret.key -o jsonl
     """
-    from detector.cli.report import (
-        check_judged,
-        check_savable,
-        exit_code,
-        finding_line,
-        show_report,
-    )
+    from detector.cli import report
+    from detector.cli.listen import check_source, heard, listen_settings
     from detector.cli.stop import stop_on_signals
     from detector.cli.terminal import progress, write
     from detector.config.load import load_settings
     from detector.streaming.run_all import Input, run
 
+    check_source(files, listen)
     if save is not None:
-        check_savable(save)
-    settings = load_settings(config, assignments=assignments or (), key_file=key_file).settings
+        report.check_savable(save)
+    chosen = [*(assignments or ()), *listen_settings(listen)]
+    settings = load_settings(config, assignments=chosen, key_file=key_file).settings
     at_once = output is Format.JSONL
-    with stop_on_signals() as stop, progress("reading") as on_progress:
-        report = run(
+    with (
+        stop_on_signals() as stop,
+        progress("reading") as on_progress,
+        heard(settings, listen) as port,
+    ):
+        found = run(
             Input(
-                paths=files,
+                paths=files or (),
                 log_format=log_format,
                 engine=engine,
                 kv_pool=kv_pool,
                 history=history or (),
                 on_progress=on_progress,
+                received=None if port is None else port.received,
             ),
             settings,
-            on_finding=(lambda finding: write(finding_line(finding))) if at_once else None,
-            stopped=stop,
+            on_finding=(lambda finding: write(report.finding_line(finding))) if at_once else None,
+            stopped=stop if port is None else port.until(stop),
         )
-    show_report(report, output, saved_as=save, told=at_once)
+    report.show_report(found, output, saved_as=save, told=at_once)
     if stop.exit_code is not None:
         raise typer.Exit(stop.exit_code)
-    check_judged(report)
-    raise typer.Exit(exit_code(report.findings, fail_on))
+    report.check_judged(found)
+    raise typer.Exit(report.exit_code(found.findings, fail_on))

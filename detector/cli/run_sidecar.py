@@ -31,9 +31,8 @@ def run_sidecar(
         typer.Option("--checkpoint", metavar="FILE", help="Where to keep how far logs are read."),
     ] = None,
     own_logs: Annotated[
-        bool | None,
-        typer.Option("--own-logs/--shared-logs", help="Free what is acknowledged of the logs."),
-    ] = None,
+        bool, typer.Option("--own-logs", help="Free what is acknowledged of the logs.")
+    ] = False,
     config: options.Config = None,
     assignments: options.Assignments = None,
     key_file: options.KeyFile = None,
@@ -60,7 +59,7 @@ def run_sidecar(
         "engine": engine,
         "kv_pool": kv_pool,
         "checkpoint_file": checkpoint,
-        "own_logs": own_logs,
+        "own_logs": own_logs or None,
     }
     flags = [
         f"sidecar.{name}={value if isinstance(value, str) else json.dumps(value)}"
@@ -72,10 +71,16 @@ def run_sidecar(
     ).settings
 
     def started(sidecar: Started) -> None:
-        note(f"sidecar sends {', '.join(sidecar.logs)} to {sidecar.servers}")
+        sources = [*sidecar.logs, *(["pushes"] if sidecar.push_port is not None else [])]
+        ports = f"health on port {sidecar.health_port}"
+        if sidecar.push_port is not None:
+            ports += f", pushes on port {sidecar.push_port}"
+        note(f"sidecar sends {', '.join(sources)} to {sidecar.servers}, {ports}")
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     with stop_on_signals() as stop:
         health = run(settings, stopped=stop, on_start=started)
     state = "all is acknowledged" if not health.unsafe_bytes else "not all is acknowledged"
+    if left := sum(log.behind_bytes for log in health.logs):
+        state += f", {left} bytes are left for the next start"
     note(f"sidecar stopped; {state}, {health.records.get('sequence', 0)} sequences were sent")

@@ -23,6 +23,7 @@ def run_worker(
 
     from detector.config.load import load_settings
     from detector.streaming.run_worker import Started, run
+    from ingest.client_logs import keep_to_errors
 
     settings = load_settings(config, assignments=assignments or (), key_file=key_file).settings
 
@@ -34,6 +35,6 @@ def run_worker(
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     # What it could not reach comes to us as an error, with the next step.
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    keep_to_errors("kafka")
     run(settings, on_start=started)
     note("worker stopped; what is done was committed")

@@ -2,18 +2,23 @@
 
 from pydantic import Field, field_validator
 
+from detector.runtime.settings import RuntimeSettings
 from detector.settings import DetectionSettings, Section
 from exporters.settings import MetricsSettings
 from ingest.chat_template import ChatTemplateSettings
 from ingest.dead_letter_limit import DeadLetterSettings
+from ingest.http_settings import HttpSettings
 from ingest.kafka_settings import KafkaSettings
 from ingest.key_file import looks_like_a_secret
 from ingest.key_rotation import SealingSettings
+from ingest.kv_events.settings import KvEventSettings
 from ingest.packing_settings import PackingSettings
+from ingest.push.settings import BackPressureSettings, PushSettings
 from ingest.scrape.settings import ScrapeSettings
 from ingest.sidecar_settings import SidecarSettings
 from ingest.signals.settings import SignalSettings
 from ingest.sources.field_map import FieldMap
+from ingest.spool_settings import SpoolSettings
 from ingest.stream_settings import StreamSettings
 from ingest.tenancy import TenancySettings
 
@@ -32,15 +37,21 @@ class Settings(Section):
         description="File with the 32-byte deployment secret, as `bleedwatch key new` writes it.",
     )
     detection: DetectionSettings = DetectionSettings()
+    runtime: RuntimeSettings = RuntimeSettings()
     tenancy: TenancySettings = TenancySettings()
     template: ChatTemplateSettings = ChatTemplateSettings()
     sources: SourceSettings = SourceSettings()
     kafka: KafkaSettings = KafkaSettings()
+    http: HttpSettings = HttpSettings()
     sealing: SealingSettings = SealingSettings()
     packing: PackingSettings = PackingSettings()
     sidecar: SidecarSettings = SidecarSettings()
     scrape: ScrapeSettings = ScrapeSettings()
     signals: SignalSettings = SignalSettings()
+    kv_events: KvEventSettings = KvEventSettings()
+    spool: SpoolSettings = SpoolSettings()
+    push: PushSettings = PushSettings()
+    backpressure: BackPressureSettings = BackPressureSettings()
     dead_letters: DeadLetterSettings = DeadLetterSettings()
     metrics: MetricsSettings = MetricsSettings()
     stream: StreamSettings = StreamSettings()

@@ -126,7 +126,7 @@ class Copies:
         codes = self._filter.by_shingle(sink, hits, exact=True)
         codes = self._filter.allowed(sink, hits, codes)
         mine = bigram_keys(sink.sequence.token_hashes)
-        covered = _covered(codes != UNEXPLAINED, count + SHINGLE_TOKENS - 1)
+        covered = tokens_covered(codes != UNEXPLAINED, count + SHINGLE_TOKENS - 1)
         explained = np.unique(mine[covered[:-1] & covered[1:]])
         mine = np.setdiff1d(mine, explained)
         theirs = np.setdiff1d(bigram_keys(source.token_hashes), explained)
@@ -172,7 +172,7 @@ class Copies:
         return int(self._store.owners[at]) >> 1
 
 
-def _covered(shingles: Mask, tokens: int) -> Mask:
+def tokens_covered(shingles: Mask, tokens: int) -> Mask:
     """True for every token that lies in one of the shingles."""
     steps = np.zeros(tokens + 1, np.int64)
     at = np.flatnonzero(shingles)

@@ -37,9 +37,16 @@ class Match:
 
 def finding_id(sink: Sequence, source_tenant: str) -> str:
     """Return the id of the one content finding of a sink request and a source tenant."""
-    name = "\0".join(
-        (FAMILY, sink.kv_pool, sink.tenant, sink.request_id, str(sink.started_at_ms), source_tenant)
+    return finding_id_of(
+        sink.kv_pool, sink.tenant, sink.request_id, sink.started_at_ms, source_tenant
     )
+
+
+def finding_id_of(
+    kv_pool: str, tenant: str, request_id: str, started_at_ms: int, source_tenant: str
+) -> str:
+    """Return that id where only the names of the sink request are known."""
+    name = "\0".join((FAMILY, kv_pool, tenant, request_id, str(started_at_ms), source_tenant))
     return xxhash.xxh3_128_hexdigest(name.encode())
 
 

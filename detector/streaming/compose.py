@@ -4,6 +4,7 @@ import time
 
 from detector.config.root import Settings
 from detector.index.memory import Memory
+from detector.match.response_sketches import ResponseSketches
 from detector.sketch.token_table import TokenTable
 from detector.streaming.handler import StreamHandler
 from detector.streaming.intake import RingNow
@@ -18,6 +19,7 @@ def new_handler(
     ring: RingNow,
     table: TokenTable,
     memory: Memory | None = None,
+    sketches: ResponseSketches | None = None,
     partitions: int | None = None,
     clock: Clock = time.monotonic,
 ) -> StreamHandler:
@@ -36,6 +38,8 @@ def new_handler(
         dead_letters=settings.dead_letters,
         packing=settings.packing,
         memory=memory,
+        sketches=sketches,
         allowed=load_allow_lists(detection.filter.allow_lists, table),
+        engines=settings.runtime,
         clock=clock,
     )

@@ -41,6 +41,10 @@ shown would be forgotten where it was only heard of."""
 LIFETIMES = 2
 """Horizons after which a showing is forgotten for certain, as everywhere in the memory."""
 
+REFUSED = ("malformed", "unknown_key", "wrong_range")
+"""Why a record of another worker is not used: no writer of this version makes it so; it is under
+another secret; its tags are in a partition that is not their range."""
+
 _CONTENT_TYPE = "application/vnd.bleedwatch.shingles"
 _SCHEMA = "shingles/1"
 

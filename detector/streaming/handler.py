@@ -1,18 +1,22 @@
 """The detection of one process as a stream runner sees it: records in, messages and offsets out."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
+from detector.finding import Finding
 from detector.index.memory import Memory
+from detector.match.response_sketches import ResponseSketches
 from detector.pipeline import Detector
+from detector.runtime.settings import RuntimeSettings
 from detector.settings import DetectionSettings
 from detector.sketch.shingle import Keys
 from detector.streaming.inputs import ClearInput
 from detector.streaming.intake import Intake, RingNow
 from detector.streaming.outgoing import Outgoing
 from detector.streaming.partition import Judged, Partition
+from detector.streaming.runtime_watch import RuntimeWatch
 from detector.streaming.tally import Tally, Totals
 from ingest.broker import BrokerRecord, Message, TopicPartition
 from ingest.dead_letter_limit import DeadLetterSettings
@@ -21,7 +25,7 @@ from ingest.opening import open_records
 from ingest.packing_settings import PackingSettings
 from ingest.record_headers import event_times
 from ingest.request_rows import RequestRows, rejection_row
-from ingest.schema_records import EngineEvent, RuntimeSample, SequenceRecord
+from ingest.schema_records import EngineEvent, Record, RuntimeSample, SequenceRecord
 from ingest.stream import Clock, Outcome
 from ingest.stream_settings import StreamSettings
 from ingest.topics import TopicNames
@@ -32,6 +36,7 @@ class Held:
     """One assigned partition: the sequences of its pools, and its inputs without tokens."""
 
     window: Partition
+    watch: RuntimeWatch
     runtime: ClearInput
     engine_events: ClearInput
     assigned_at: float
@@ -41,8 +46,8 @@ class StreamHandler:
     """See `ingest.stream.Handler`. `partitions` is how many the topics have in all.
 
     Each assigned partition has a detector with its part of the index's byte budget; the memory of
-    what is common is one for all, outlives them, and may be given. `now_ms` is the wall clock: it
-    dates dead letters and decides nothing.
+    what is common is one for all, outlives them, and may be given. `sketches` are what the
+    detectors make for others. `now_ms` is the wall clock: it dates dead letters, no more.
     """
 
     def __init__(
@@ -56,7 +61,9 @@ class StreamHandler:
         dead_letters: DeadLetterSettings | None = None,
         packing: PackingSettings | None = None,
         memory: Memory | None = None,
+        sketches: ResponseSketches | None = None,
         allowed: Keys | None = None,
+        engines: RuntimeSettings | None = None,
         clock: Clock = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -65,6 +72,8 @@ class StreamHandler:
         self.stream = StreamSettings() if stream is None else stream
         self._index_bytes = max(settings.index.memory_bytes // partitions, 1)
         self._allowed = allowed
+        self._engines = RuntimeSettings() if engines is None else engines
+        self._sketches = sketches
         self._clock = clock
         self.memory = Memory(settings.commonness) if memory is None else memory
         self.tally = Tally()
@@ -99,16 +108,20 @@ class StreamHandler:
             allowed=self._allowed,
             memory=self.memory,
             index_bytes=self._index_bytes,
+            sketches=self._sketches,
         )
         rows = RequestRows(keep_ms=window.longest_response_ms + window.grace_ms)
         finished = {at.topic: offset for at, offset in committed.items()}
+        watch = RuntimeWatch(self._engines, window)
         self.held[partition] = Held(
             Partition(
                 detector,
                 rows,
                 hold_ms=self.stream.hold_ms,
                 finished_below=finished.get(self._topics.sequences),
+                runtime=watch,
             ),
+            watch,
             ClearInput(finished.get(self._topics.runtime, 0)),
             ClearInput(finished.get(self._topics.engine_events, 0)),
             self._clock(),
@@ -128,9 +141,9 @@ class StreamHandler:
             if record.topic == self._topics.sequences:
                 messages += self._sequences(held, record)
             elif record.topic == self._topics.runtime:
-                messages += self._sample(held.runtime, record)
+                messages += self._sample(held, record)
             elif record.topic == self._topics.engine_events:
-                messages += self._event(held.engine_events, record)
+                messages += self._event(held, record)
         if held.window.waited_s(self._clock()) * 1000 > self.stream.wait_ms:
             messages += self._sent(held.window.drain())
         return Outcome(messages, self._done(partition, held))
@@ -139,7 +152,20 @@ class StreamHandler:
         """See `Handler`."""
         held = self.held[partition]
         messages = self._sent(held.window.drain())
+        if held.runtime.is_rebuilt and held.engine_events.is_rebuilt:
+            messages += self._outgoing.findings(held.watch.idle())
         return Outcome(messages, self._done(partition, held))
+
+    def findings_of(self, findings: Iterable[Finding]) -> list[Message]:
+        """Return the messages of findings that were made outside the partitions, and count them."""
+        return list(self._outgoing.findings(findings))
+
+    def end(self) -> list[Message]:
+        """Return what is left once the input has ended for good: rows without an answer.
+
+        After `idle`. A stream that goes on never ends: these rows come with event time.
+        """
+        return [message for held in self.held.values() for message in self._sent(held.window.end())]
 
     def totals(self) -> Totals:
         """Return what the orderings and detectors of all partitions have counted, lost ones too."""
@@ -161,26 +187,39 @@ class StreamHandler:
         else:
             letters = self._outgoing.refused(message, opened, now=now)
             self._count(message.topic, opened)
+        told = held.watch.parts(opened.records, is_news=not window.is_finished(message.offset))
         judged = window.take(message.offset, opened.records, now=now)
         if was_warming and not window.warming:
             self.tally.warmup_seconds += now - held.assigned_at
-        return [*letters, *self._sent(judged)]
+        return [*letters, *self._outgoing.findings(told), *self._sent(judged)]
 
-    def _sample(self, sample: ClearInput, message: BrokerRecord) -> list[Message]:
-        if not sample.take(message.offset):
+    def _sample(self, held: Held, message: BrokerRecord) -> list[Message]:
+        if not held.runtime.take(message.offset):
             return []
-        self.tally.records[message.topic] += 1
-        opened = open_records(RuntimeSample, message)
-        return self._outgoing.refused(message, opened, now=self._clock())
+        is_news = held.runtime.is_news(message.offset)
+        opened = self.intake.not_ahead(open_records(RuntimeSample, message), message)
+        letters = self._checked(message, opened) if is_news else []
+        told: list[Finding] = []
+        for sample in opened.records:
+            told += held.watch.sample(sample, is_news=is_news)
+        return [*letters, *self._outgoing.findings(told)]
 
-    def _event(self, event: ClearInput, message: BrokerRecord) -> list[Message]:
-        if not event.take(message.offset):
+    def _event(self, held: Held, message: BrokerRecord) -> list[Message]:
+        if not held.engine_events.take(message.offset):
             return []
-        self.tally.records[message.topic] += 1
-        opened = open_records(EngineEvent, message)
-        letters = self._outgoing.refused(message, opened, now=self._clock())
+        is_news = held.engine_events.is_news(message.offset)
+        opened = self.intake.not_ahead(open_records(EngineEvent, message), message)
+        letters = self._checked(message, opened) if is_news else []
+        told: list[Finding] = []
+        for event in opened.records:
+            told += held.watch.event(event, is_news=is_news)
         rows = [row for row in map(rejection_row, opened.records) if row is not None]
-        return letters + self._outgoing.rows(rows)
+        sent = self._outgoing.rows(rows) if is_news else []
+        return [*letters, *self._outgoing.findings(told), *sent]
+
+    def _checked(self, message: BrokerRecord, opened: Unpacked[Record]) -> list[Message]:
+        self.tally.records[message.topic] += 1
+        return self._outgoing.refused(message, opened, now=self._clock())
 
     def _sent(self, judged: Judged) -> list[Message]:
         return [*self._outgoing.findings(judged.findings), *self._outgoing.rows(judged.rows)]

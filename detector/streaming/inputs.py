@@ -1,4 +1,4 @@
-"""One input without tokens of one partition: opened and checked, then finished at once."""
+"""One input without tokens of one partition: taken in and finished at once."""
 
 from dataclasses import dataclass
 
@@ -7,18 +7,27 @@ from dataclasses import dataclass
 class ClearInput:
     """Runtime samples or engine events: how far they are read.
 
-    Nothing is kept of them yet; they are checked so that what is broken is told where it is sent.
+    What was finished before is taken in again, to rebuild what is known, and not told again.
     """
 
     finished_below: int
     next: int = 0
 
     def take(self, offset: int) -> bool:
-        """Note a record; False if it was finished or taken before."""
+        """Note a record; False if it was taken before."""
         if offset < self.next:
             return False
         self.next = offset + 1
+        return True
+
+    def is_news(self, offset: int) -> bool:
+        """True for a record that was not finished before this partition was assigned."""
         return offset >= self.finished_below
+
+    @property
+    def is_rebuilt(self) -> bool:
+        """True once everything that was finished before has been taken again."""
+        return self.next >= self.finished_below
 
     @property
     def done(self) -> int | None:

@@ -1,7 +1,8 @@
 """The state of a worker, put together from its handler, its runner and its lag."""
 
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -10,7 +11,8 @@ from detector.match.confidence import CONTENT_SEVERITY
 from detector.match.reasons import Reason
 from detector.model import Kind
 from detector.rules.content import DUPLICATED_RESPONSE, FOREIGN_PROMPT, FOREIGN_RESPONSE
-from detector.streaming.exchange import Exchange
+from detector.streaming.bands_exchange import BANDS_REFUSED, BandsExchange
+from detector.streaming.exchange import REFUSED, Exchange
 from detector.streaming.handler import Held, StreamHandler
 from detector.streaming.lag import LagTracker
 from exporters.metrics import KnownLabels
@@ -21,6 +23,9 @@ from ingest.stream import Clock
 
 REFRESH_SECONDS = 1.0
 """How old the counts may get while records come: adding them up takes a fraction of a batch."""
+
+ROW_REFUSALS = ("too_large", "unencodable")
+"""Why a row cannot be packed: larger than a message may be, or what no encoding can carry."""
 
 NO_TOKENS = "no_tokens"
 OTHER_KEY = "other_key"
@@ -48,7 +53,8 @@ class Runner(Protocol):
 class Monitor:
     """A StateSource. Counts are read in the handler's thread, by `refresh`, and kept for others.
 
-    `runner` is set once there is one. The exchange is there when workers share what is common.
+    `runner` is set once there is one. The exchange is there when workers share what is common, and
+    `bands` when they also compare responses over all pools.
     """
 
     def __init__(
@@ -57,11 +63,15 @@ class Monitor:
         *,
         learning_ms: int,
         exchange: Exchange | None = None,
+        bands: BandsExchange | None = None,
+        key_file_unreadable: Callable[[], bool] = lambda: False,
         clock: Clock = time.monotonic,
     ) -> None:
         self._handler = handler
         self._exchange = exchange
+        self._bands = bands
         self._learning_ms = learning_ms
+        self._key_file_unreadable = key_file_unreadable
         self._clock = clock
         self._warmup_seconds = 0.0
         self.lag = LagTracker(self._end_of)
@@ -115,6 +125,8 @@ class Monitor:
             forced_sequences=totals.forced,
             clock_jumps=totals.clock_jumps,
             dead_letters=dict(tally.dead_letters),
+            rows_refused=dict(tally.rows_refused),
+            key_file_unreadable=self._key_file_unreadable(),
             blind={
                 NO_TOKENS: sum(tally.without_tokens.values()),
                 OTHER_KEY: handler.intake.other_keys,
@@ -147,8 +159,12 @@ class Monitor:
             ),
             showings={"told": told.told, "heard": told.heard},
             taints={"told": told.taints_told, "heard": told.taints_heard},
-            refused=exchange.bad_records,
+            refused=Counter(exchange.bad_records) + Counter(self._bands_refused()),
+            evicted_sketches=0 if self._bands is None else self._bands.known.evicted,
         )
+
+    def _bands_refused(self) -> dict[str, int]:
+        return {} if self._bands is None else dict(self._bands.bad_records)
 
 
 def known_labels(topics: Iterable[str]) -> KnownLabels:
@@ -158,6 +174,8 @@ def known_labels(topics: Iterable[str]) -> KnownLabels:
         topics=tuple(topics),
         kinds=tuple(kind.value for kind in Kind),
         dead_letter_reasons=(*sorted(REASONS), OTHER),
+        shared_reasons=(*REFUSED, *BANDS_REFUSED),
+        row_reasons=ROW_REFUSALS,
         blind_causes=(NO_TOKENS, OTHER_KEY),
         findings=tuple(
             (rule, severity.value, confidence.value)

@@ -56,7 +56,9 @@ class Outgoing:
         if not rows:
             return []
         packer = Packer(self._topics.requests, ClearForm(RequestRow), self._packing)
-        return [message for row in rows for message in packer.add(row, 0.0)] + packer.drain()
+        messages = [message for row in rows for message in packer.add(row, 0.0)] + packer.drain()
+        self._tally.rows_refused.update(packer.refused)
+        return messages
 
     def refused(
         self, source: BrokerRecord, opened: Unpacked[Record], *, now: float

@@ -9,6 +9,7 @@ from detector.finding import Finding
 from detector.index.window import Sequencer
 from detector.model import Sequence as TokenSequence
 from detector.pipeline import Detector
+from detector.streaming.runtime_watch import RuntimeWatch
 from detector.streaming.unfinished import Unfinished
 from ingest.request_rows import RequestRows
 from ingest.schema_records import RequestRow, SequenceRecord
@@ -32,9 +33,16 @@ class Partition:
     """
 
     def __init__(
-        self, detector: Detector, rows: RequestRows, *, hold_ms: int, finished_below: int | None
+        self,
+        detector: Detector,
+        rows: RequestRows,
+        *,
+        hold_ms: int,
+        finished_below: int | None,
+        runtime: RuntimeWatch,
     ) -> None:
         self.detector = detector
+        self._runtime = runtime
         self.sequencer = Sequencer(hold_ms=hold_ms, by_end=True)
         self.warming = finished_below is not None
         self._rows = rows
@@ -82,9 +90,19 @@ class Partition:
         self._observe(self.sequencer.catch_up(), judged)
         return self._told(judged)
 
+    def end(self) -> Judged:
+        """Return the rows of requests that still wait for an answer: no input comes any more."""
+        return self._told(Judged(rows=self._rows.drain()))
+
     def _observe(self, ready: Iterable[TokenSequence], judged: Judged) -> None:
         for sequence in ready:
-            judged.findings += map(self._dated, self.detector.observe(sequence))
+            for finding in map(self._dated, self.detector.observe(sequence)):
+                judged.findings.append(self._runtime.joined(finding, is_news=not self.warming))
+            judged.findings += self._runtime.observed(
+                sequence,
+                shingles=self.detector.last_shingles,
+                low_complexity=self.detector.last_low_complexity,
+            )
             judged.rows += self._rows.add(self._unfinished.observed(sequence))
 
     def _told(self, judged: Judged) -> Judged:

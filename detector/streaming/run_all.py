@@ -15,12 +15,17 @@ from detector.model import Sequence
 from detector.pipeline import Detector
 from detector.reading import OnProgress, Reading
 from detector.service import STDIN, ReplayReport, deployment_secret, learn, replay_hold_ms, surest
-from detector.sketch.token_table import TokenTable
+from detector.sketch.tag_keys import TagKeys
+from detector.sketch.token_table import Keys, TokenTable
 from detector.streaming.compose import new_handler
 from detector.streaming.feed import followed
+from detector.streaming.global_tier import GlobalTier
 from detector.streaming.handler import StreamHandler
-from detector.streaming.local import TICKS_PER_IDLE, EventClock, LocalStream
+from detector.streaming.local import TICKS_PER_IDLE, EventClock, LocalStream, OnRow
+from ingest.broker import Message
 from ingest.coverage import Coverage
+from ingest.push.received import Received
+from ingest.schema_records import RequestRow
 from ingest.sealing import KeyRing
 from ingest.stream import Clock
 from ingest.topics import topic_names
@@ -41,15 +46,17 @@ class Input:
     kv_pool: str | None = None
     history: Items[str] = ()
     on_progress: OnProgress | None = None
+    received: Received | None = None
+    """Messages of sidecars, in place of paths."""
 
     @property
     def is_live(self) -> bool:
         """True if somebody may still be writing."""
-        return STDIN in self.paths
+        return self.received is not None or STDIN in self.paths
 
-    def sequences(self, reading: Reading) -> Iterator[Sequence]:
+    def records(self, reading: Reading) -> Iterator[Sequence | RequestRow]:
         """Yield what the files hold."""
-        return reading.sequences(
+        return reading.records(
             self.paths,
             log_format=self.log_format,
             engine=self.engine,
@@ -57,15 +64,27 @@ class Input:
             on_progress=self.on_progress,
         )
 
+    def followed(
+        self, records: Iterator[Sequence | RequestRow], settings: Settings, stopped: Stopped
+    ) -> Iterator[Sequence | RequestRow | Message | None]:
+        """Yield what comes as it comes, None in between."""
+        tick_s = settings.stream.idle_ms / TICKS_PER_IDLE / 1000
+        if self.received is not None:
+            return self.received.follow(tick_s=tick_s, stopped=stopped)
+        return followed(records, tick_s=tick_s, stopped=stopped)
+
 
 def run(
     source: Input,
     settings: Settings,
     *,
     on_finding: OnFinding | None = None,
+    on_row: OnRow | None = None,
     stopped: Stopped | None = None,
 ) -> ReplayReport:
     """Run logs through the stream; `on_finding` gets each finding, and its surer versions, at once.
+
+    `on_row` gets the row of every request, also of those without token ids or an answer.
 
     Finished logs are put in order as a replay does, so they give what a replay gives. Live ones go
     as they come. Ends early, in order, once `stopped` says so.
@@ -75,22 +94,25 @@ def run(
     keys, ring = secret.keys(), KeyRing.of(secret)
     table = TokenTable(keys.hash_key, key_id=keys.key_id)
     reading = Reading(settings, table)
-    sequences = source.sequences(reading)
+    records = source.records(reading)
     memory = Memory(settings.detection.commonness)
     past, skipped = Reading(settings, table), 0
     if source.history:
-        first = next(sequences, None)
-        sequences = sequences if first is None else chain((first,), sequences)
+        first = next(records, None)
+        records = records if first is None else chain((first,), records)
         before_ms = None if first is None else first.started_at_ms
         skipped = _learn(past, source, settings, memory, before_ms=before_ms)
     began = time.process_time()
-    handler, stream = _local(settings, ring, table, memory, live=source.is_live)
+    tier = _tier(settings, ring, keys) if settings.stream.global_tier else None
+    handler, stream = _local(
+        settings, ring, table, memory, live=source.is_live, tier=tier, on_row=on_row
+    )
     sequencer = Sequencer(hold_ms=replay_hold_ms(settings.detection.window))
     found: list[Finding] = []
     feed = (
-        _live(stream, sequences, settings, stopped or _never)
+        _live(stream, source.followed(records, settings, stopped or _never))
         if source.is_live
-        else _finished(stream, sequences, sequencer, stopped or _never)
+        else _finished(stream, records, sequencer, stopped or _never)
     )
     for finding in feed:
         found.append(finding)
@@ -108,13 +130,33 @@ def _never() -> bool:
     return False
 
 
+def _tier(settings: Settings, ring: KeyRing, keys: Keys) -> GlobalTier:
+    return GlobalTier(
+        settings, TagKeys(keys.tag_key), ring=lambda: ring, ranges=settings.kafka.partitions
+    )
+
+
 def _local(
-    settings: Settings, ring: KeyRing, table: TokenTable, memory: Memory, *, live: bool
+    settings: Settings,
+    ring: KeyRing,
+    table: TokenTable,
+    memory: Memory,
+    *,
+    live: bool,
+    tier: GlobalTier | None,
+    on_row: OnRow | None,
 ) -> tuple[StreamHandler, LocalStream]:
     """Return the handler and the stream around it. Only in a live one the machine's time passes."""
     events = EventClock()
     clock: Clock = time.monotonic if live else events
-    handler = new_handler(settings, ring=lambda: ring, table=table, memory=memory, clock=clock)
+    handler = new_handler(
+        settings,
+        ring=lambda: ring,
+        table=table,
+        memory=memory,
+        sketches=None if tier is None else tier.sketches,
+        clock=clock,
+    )
     return handler, LocalStream(
         handler,
         topics=topic_names(settings.kafka.topic_prefix),
@@ -124,6 +166,8 @@ def _local(
         packing=settings.packing,
         events=events,
         clock=clock,
+        on_row=on_row,
+        tier=tier,
     )
 
 
@@ -141,26 +185,35 @@ def _learn(
 
 
 def _live(
-    stream: LocalStream, sequences: Iterator[Sequence], settings: Settings, stopped: Stopped
+    stream: LocalStream, records: Iterator[Sequence | RequestRow | Message | None]
 ) -> Iterator[Finding]:
     """Send what comes when it comes, and let time pass in between."""
-    tick_s = settings.stream.idle_ms / TICKS_PER_IDLE / 1000
-    for sequence in followed(sequences, tick_s=tick_s, stopped=stopped):
-        yield from stream.tick() if sequence is None else stream.send(sequence)
+    for record in records:
+        if record is None:
+            yield from stream.tick()
+        elif isinstance(record, RequestRow):
+            yield from stream.send_row(record)
+        elif isinstance(record, Message):
+            yield from stream.take(record)
+        else:
+            yield from stream.send(record)
     yield from stream.finish()
 
 
 def _finished(
     stream: LocalStream,
-    sequences: Iterator[Sequence],
+    records: Iterator[Sequence | RequestRow],
     sequencer: Sequencer,
     stopped: Stopped,
 ) -> Iterator[Finding]:
     """Put all in order first, as a replay does, and send it as it once happened."""
-    for sequence in sequences:
+    for record in records:
         if stopped():
             break
-        for ready in sequencer.push(sequence):
+        if isinstance(record, RequestRow):
+            yield from stream.send_row(record)
+            continue
+        for ready in sequencer.push(record):
             yield from stream.send(ready)
     for ready in sequencer.drain():
         yield from stream.send(ready)

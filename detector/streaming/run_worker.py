@@ -4,16 +4,17 @@ import asyncio
 import logging
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from detector.config.root import Settings
 from detector.errors import SettingsError
 from detector.index.shared_memory import SharedMemory
+from detector.match.response_sketches import ResponseSketches
 from detector.model import EngineId, Kind, PoolId, RequestId, Sequence, TenantId
 from detector.pipeline import Detector
 from detector.sketch.tag_keys import TagKeys
@@ -21,15 +22,16 @@ from detector.sketch.token_table import Keys, TokenTable
 from detector.streaming.commonness_feed import CommonnessFeed
 from detector.streaming.compose import new_handler
 from detector.streaming.exchange import Exchange
+from detector.streaming.global_tier import GlobalTier
 from detector.streaming.sharing import SharingHandler
 from detector.streaming.sharing import compile_kernels as compile_sharing
 from detector.streaming.watched import Watched
+from detector.streaming.worker_keys import WorkerKeys
 from ingest.broker import Reader
 from ingest.faust_app import FaustWorker, WorkerOptions
 from ingest.kafka_credentials import load_credentials
 from ingest.kafka_io import KafkaReader
-from ingest.key_file import load_secret
-from ingest.key_rotation import RotatingKeys
+from ingest.stream import Handler
 from ingest.topics import topic_names
 
 _log = logging.getLogger(__name__)
@@ -51,6 +53,15 @@ class Started:
     health_port: int
 
 
+class _Readers(NamedTuple):
+    """A reader for each use, because each has positions of its own."""
+
+    inputs: Reader
+    common: Reader
+    bands: Reader | None
+    """Only with the global tier."""
+
+
 def run(settings: Settings, *, on_start: Callable[[Started], None]) -> None:
     """Work until SIGTERM or SIGINT, then commit, leave the group and return.
 
@@ -63,10 +74,10 @@ def run(settings: Settings, *, on_start: Callable[[Started], None]) -> None:
             where="key_file",
             hint="bleedwatch key new makes one; give it to senders and workers",
         )
-    keys = load_secret(settings.key_file).keys()
-    _compile_kernels(settings, TagKeys(keys.tag_key))
-    with _reader(settings) as inputs, _reader(settings) as common:
-        _work(settings, keys, inputs, common, on_start)
+    keys = WorkerKeys(settings.key_file, settings.sealing)
+    _compile_kernels(settings, TagKeys(keys.current.tag_key))
+    with _readers(settings) as readers:
+        _work(settings, keys, readers, on_start)
 
 
 def group_name(settings: Settings) -> str:
@@ -76,41 +87,54 @@ def group_name(settings: Settings) -> str:
 
 def _work(
     settings: Settings,
-    keys: Keys,
-    inputs: Reader,
-    common: Reader,
+    keys: WorkerKeys,
+    readers: _Readers,
     on_start: Callable[[Started], None],
 ) -> None:
     topics = topic_names(settings.kafka.topic_prefix)
-    partitions = inputs.partitions(topics.sequences)
-    memory, exchange, feed = _shared(settings, keys, common, partitions)
-    rotating = RotatingKeys(settings.key_file or "", settings.sealing, now_s=time.monotonic())
+    partitions = readers.inputs.partitions(topics.sequences)
+    memory, exchange, feed = _shared(settings, keys.current, readers.common, partitions)
+    tags = TagKeys(keys.current.tag_key)
+    tier = GlobalTier(settings, tags, ring=keys.ring, ranges=partitions)
+    sketches = None if readers.bands is None else tier.sketches
     handler = new_handler(
         settings,
-        ring=lambda: rotating.ring(time.monotonic()),
-        table=TokenTable(keys.hash_key, key_id=keys.key_id),
+        ring=keys.ring,
+        table=TokenTable(keys.current.hash_key, key_id=keys.current.key_id),
         memory=memory,
+        sketches=sketches,
         partitions=partitions,
     )
-    sharing = SharingHandler(handler, exchange, feed)
-    watched = Watched(settings, handler, outer=sharing, exchange=exchange)
+    outer: Handler = SharingHandler(handler, exchange, feed)
+    if readers.bands is not None:
+        outer = tier.around(outer, handler, readers.bands)
+    watched = Watched(
+        settings,
+        handler,
+        outer=outer,
+        exchange=exchange,
+        bands=None if readers.bands is None else tier.exchange,
+        key_file_unreadable=keys.unreadable,
+    )
     worker = FaustWorker(
         watched.handler,
         _options(settings, topics.inputs),
-        reader=inputs,
+        reader=readers.inputs,
         beat=watched.beat,
         warmed_up=watched.warmed_up,
     )
     with watched.serving(worker) as server:
-        on_start(
-            Started(
-                group=group_name(settings),
-                servers=settings.kafka.bootstrap_servers,
-                partitions=partitions,
-                health_port=server.port,
-            )
-        )
+        on_start(_started(settings, partitions=partitions, health_port=server.port))
         asyncio.run(_until_stopped(worker))
+
+
+def _started(settings: Settings, *, partitions: int, health_port: int) -> Started:
+    return Started(
+        group=group_name(settings),
+        servers=settings.kafka.bootstrap_servers,
+        partitions=partitions,
+        health_port=health_port,
+    )
 
 
 def _shared(
@@ -156,20 +180,23 @@ def _options(settings: Settings, inputs: tuple[str, ...]) -> WorkerOptions:
 
 
 @contextmanager
-def _reader(settings: Settings) -> Iterator[KafkaReader]:
-    reader = KafkaReader(settings.kafka)
-    try:
-        yield reader
-    finally:
-        reader.close()
+def _readers(settings: Settings) -> Iterator[_Readers]:
+    with ExitStack() as opened:
+
+        def reader() -> Reader:
+            return opened.enter_context(closing(KafkaReader(settings.kafka)))
+
+        bands = reader() if settings.stream.global_tier else None
+        yield _Readers(reader(), reader(), bands)
 
 
 def _compile_kernels(settings: Settings, tag_keys: TagKeys) -> None:
     """Judge two made-up requests: compiling holds the interpreter, and heartbeats would wait."""
     compile_sharing(settings.detection.commonness, tag_keys)
     memory = SharedMemory(settings.detection.commonness, tag_keys)
-    detector = Detector(settings.detection, memory=memory)
-    shown = np.arange(64, dtype=np.uint32)
+    sketches = ResponseSketches(settings.detection.copies, tag_keys)
+    detector = Detector(settings.detection, memory=memory, sketches=sketches)
+    shown = np.arange(settings.detection.copies.min_bigrams + 2, dtype=np.uint32)
     for at, (tenant, kind) in enumerate((("a", Kind.PROMPT), ("b", Kind.RESPONSE))):
         detector.observe(
             Sequence(

@@ -22,6 +22,8 @@ class Tally:
     warmup_seconds: float = 0.0
     dead_letters: Counter[str] = field(default_factory=Counter)
     """Records by reason."""
+    rows_refused: Counter[str] = field(default_factory=Counter)
+    """Rows of requests that could not be packed, by reason."""
     findings: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """By rule, severity and confidence."""
 

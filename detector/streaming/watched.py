@@ -1,9 +1,10 @@
 """A worker under watch: its handler measured, its health and its metrics served over HTTP."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from detector.config.root import Settings
+from detector.streaming.bands_exchange import BandsExchange
 from detector.streaming.exchange import Exchange
 from detector.streaming.handler import StreamHandler
 from detector.streaming.metered import MeteredHandler
@@ -29,11 +30,19 @@ class Watched:
         *,
         outer: Handler | None = None,
         exchange: Exchange | None = None,
+        bands: BandsExchange | None = None,
+        key_file_unreadable: Callable[[], bool] = lambda: False,
     ) -> None:
         """`outer` is what wraps the handler, if something does, and is called in its place."""
         topics = topic_names(settings.kafka.topic_prefix).inputs
         learning_ms = settings.detection.commonness.learning_ms
-        monitor = Monitor(handler, learning_ms=learning_ms, exchange=exchange)
+        monitor = Monitor(
+            handler,
+            learning_ms=learning_ms,
+            exchange=exchange,
+            bands=bands,
+            key_file_unreadable=key_file_unreadable,
+        )
         pulse = Pulse()
         self._settings = settings.metrics
         self._monitor = monitor

@@ -90,10 +90,10 @@ class Endpoint:
             with _deadline(connection, self._timeout_s, late) as connected:
                 connected()
                 connection.request("GET", path, headers=headers)
-                response = connection.getresponse()
-                _check(response, where)
-                body = self._body(response, where, late)
-                return Answer(body, response.getheader("Date", ""))
+                with connection.getresponse() as response:
+                    _check(response, where)
+                    body = self._body(response, where, late)
+                    return Answer(body, response.getheader("Date", ""))
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise _failure(error, where, is_late=late.is_set()) from None
         finally:

@@ -130,7 +130,7 @@ def load_mappings(files: tuple[str, ...] = ()) -> dict[str, Mapping]:
 
     Raises SettingsError for a file that cannot be read or is not of this form.
     """
-    folder = resources.files("ingest.scrape").joinpath("mappings")
+    folder = resources.files("ingest.scrape")
     texts = {f"{kind}.yaml": folder.joinpath(f"{kind}.yaml").read_text() for kind in BUILT_IN}
     texts |= {file: _text(file) for file in files}
     mappings = [parse_mapping(text, where=name) for name, text in texts.items()]

@@ -34,6 +34,9 @@ class RankReading:
     waits: float = 0.0
     has_metrics: bool = False
     has_connector: bool = False
+    is_in_step: bool = True
+    """False if its metrics tell another fill than its fresher view: they are of earlier, and so is
+    what they tell of sessions."""
 
 
 Documents = Sequence[tuple[Document, object]]
@@ -217,8 +220,10 @@ def _from_entry(one: RankReading, document: Document, entry: object) -> None:
     ranks = document.ranks
     if ranks is None:
         return
+    used = one.numbers.get("used_tokens")
     for quantity, path in ranks.values.items():
         _take(one, quantity, at_path(entry, path), replaces=True)
+    one.is_in_step = used is None or used == one.numbers["used_tokens"]
     for path in ranks.busy:
         value = at_path(entry, path)
         if isinstance(value, int | float) and value > 0:

@@ -96,7 +96,10 @@ def _fill(reading: RankReading, mapping: Mapping, pool: _Pool, role: EngineRole 
         # an engine that decodes nothing does not count what its requests hold
         running_tokens=running_tokens if running_tokens and role != EngineRole.PREFILL else None,
         is_idle=is_idle,
-        is_whole=reading.has_metrics and not reading.has_connector and pool.is_whole,
+        is_whole=reading.has_metrics
+        and reading.is_in_step
+        and not reading.has_connector
+        and pool.is_whole,
     )
 
 

@@ -26,13 +26,14 @@ CLOSE_S: Final = 3.0
 
 OK: Final = "ok"
 SETTINGS: Final = "settings"
+FAULT: Final = "fault"
 
 
 class Scraper:
     """Makes runtime samples of engines. Safe to use from several threads, one for each target.
 
-    `outcomes` counts scrapes by engine and outcome: "ok", or the reason of a ScrapeError, or
-    "settings" for a token file that cannot be used.
+    `outcomes` counts scrapes by engine and outcome: "ok", or the reason of a ScrapeError,
+    "settings" for a token file that cannot be used, "fault" for a bug of ours.
     """
 
     def __init__(self, targets: Sequence[Target]) -> None:
@@ -54,6 +55,10 @@ class Scraper:
             samples = target.samples(now_ms)
         except (ScrapeError, SettingsError) as error:
             self._failed(engine, error)
+            return []
+        except Exception as error:  # noqa: BLE001 - an odd answer must not end the watching
+            fault = f"a fault of ours ({type(error).__name__}); this is a bug in bleedwatch"
+            self._failed(engine, ScrapeError(FAULT, fault, where=target.endpoint.name))
             return []
         with self._lock:
             self.outcomes[engine, OK] += 1

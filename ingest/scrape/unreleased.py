@@ -52,8 +52,8 @@ class RankMemory:
         self._remainders: deque[int] = deque(maxlen=BUSY_SCRAPES)
 
     def interrupt(self) -> None:
-        """A scrape failed: whatever was between is not known, so idleness begins anew."""
-        self._idle_since_ms = self._idle_used = None
+        """A scrape failed: what was between is not known, and the engine may be another one."""
+        self._idle_since_ms = self._idle_used = self._exact = None
         self._remainders.clear()
 
     def unreleased(self, fill: Fill, now_ms: int) -> Unreleased:

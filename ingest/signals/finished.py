@@ -10,8 +10,8 @@ STARTS: Final = (b'{"ti', b"Fini")
 
 _JSON_START: Final = b'{"timestamp"'
 _JSON_RECEIVED: Final = b'"event": "request.received'
-_JSON_ABORT: Final = b'"abort"'
-_TEXT_ABORT: Final = b"'abort'"
+_JSON_ABORT: Final = b'{"type": "abort"'
+_TEXT_ABORT: Final = b"{'type': 'abort'"
 
 
 class AbortedRequest(NamedTuple):
@@ -25,7 +25,7 @@ class AbortedRequest(NamedTuple):
 def read_aborted(line: bytes) -> AbortedRequest | None:
     """Return the aborted request that a line of the request log tells of, None for another line.
 
-    A line that holds the word is taken apart; prompts and answers in it are never compared.
+    A line that holds such a reason is taken apart; prompts and answers in it are never compared.
     """
     is_json = _JSON_START in line[:PREFIX_BYTES]
     if is_json and _JSON_RECEIVED in line[:PREFIX_BYTES]:

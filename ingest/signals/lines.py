@@ -15,6 +15,8 @@ MESSAGE_BYTES: Final = 1024
 JSON_MESSAGE: Final = b'"message": "'
 """What stands before the message in a JSON line; the same without a space is understood too."""
 
+_RECORD: Final = b'{"timestamp"'
+_RECORD_EVENT: Final = b'"event": "request.'
 _JSON_LINE: Final = re.compile(rb"(?:\([^()]{1,100} pid=\d+\) )?(?=\{\")")
 _BRACKETS: Final = (b"[", b"(")
 _CLOCK: Final = re.compile(rb"\d\d:\d\d:\d\d ")
@@ -45,6 +47,8 @@ def message_start(line: bytes) -> int:
     In a JSON line that is the start of the message's value.
     """
     first = line[:1]
+    if first == b"{" and is_request_record(line):
+        return 0
     if first == b"{" or (first == b"(" and line.find(b') {"', 0, 128) > 0):
         for key in (JSON_MESSAGE, JSON_MESSAGE.replace(b" ", b"")):
             at = line.find(key, 0, MESSAGE_BYTES)
@@ -55,6 +59,11 @@ def message_start(line: bytes) -> int:
     if at < 0 or (first not in _BRACKETS and _CLOCK.search(line, 0, at) is None):
         return 0
     return at + 2
+
+
+def is_request_record(line: bytes) -> bool:
+    """Tell a bare JSON record of SGLang's request log from a JSON log line."""
+    return line.startswith(_RECORD) and line.find(_RECORD_EVENT, 0, HEADER_BYTES) > 0
 
 
 def without_colours(line: bytes) -> bytes:

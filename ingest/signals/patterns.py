@@ -67,10 +67,12 @@ class PatternFile(Section):
 
     version: Literal[1]
     engine: Annotated[str, Field(pattern=_WORD)]
-    patterns: Annotated[tuple[SignalPattern, ...], Field(min_length=1, max_length=512)]
+    patterns: Annotated[tuple[SignalPattern, ...], Field(max_length=512)]
 
     @model_validator(mode="after")
-    def _names_are_unique(self) -> Self:
+    def _has_unique_names(self) -> Self:
+        if not self.patterns:
+            raise ValueError("`patterns` must not be empty")
         names = [one.name for one in self.patterns]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:

@@ -57,7 +57,8 @@ class VllmLog:
     """The requests of one vLLM log.
 
     `lines` are (line number, raw bytes without newline); `year` is the year of the first text
-    line (vLLM writes none; without it times start in 1972). Iterate once. Requests come roughly in
+    line (vLLM writes none; without it times start in 1972), `version` what an earlier part of the
+    log has said. Iterate once. Requests come roughly in
     the order they ended; what never ended comes when `max_unfinished` or `max_unfinished_ms` of
     log time push it out, or at the end of the input. Bad records are counted, never raised.
     """
@@ -72,6 +73,7 @@ class VllmLog:
         max_unfinished: int = MAX_UNFINISHED,
         max_unfinished_ms: int = MAX_UNFINISHED_MS,
         max_unfinished_ids: int = MAX_UNFINISHED_IDS,
+        version: tuple[int, int] | None = None,
     ) -> None:
         self._lines = lines
         self._engine = engine
@@ -87,6 +89,10 @@ class VllmLog:
         self._continued: OrderedDict[bytes, tuple[int, list[str]]] = OrderedDict()
         self._habits = LogHabits()
         self._caps = CutDetector()
+        self.version: tuple[int, int] | None = None
+        """The engine's version, once it has said so."""
+        if version is not None:
+            self._take_version(version)
 
     def __iter__(self) -> Iterator[RawRequest]:
         """Yield requests; see the class for the order."""
@@ -165,8 +171,11 @@ class VllmLog:
     def _note_version(self, message: str) -> None:
         found = _VERSION.match(message)
         if found is not None:
-            version = (int(found[1]), int(found[2]))
-            self._habits.completions_never = version < FIRST_WITH_COMPLETION_OUTPUT
+            self._take_version((int(found[1]), int(found[2])))
+
+    def _take_version(self, version: tuple[int, int]) -> None:
+        self.version = version
+        self._habits.completions_never = version < FIRST_WITH_COMPLETION_OUTPUT
 
     def _overdue(self, now_ms: int) -> Iterator[RawRequest]:
         for table in (self._closing, self._open):

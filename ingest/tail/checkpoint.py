@@ -34,6 +34,8 @@ class LogMark(msgspec.Struct, frozen=True):
     position: int
     mark: FileMark
     had: tuple[HadRequest, ...] = ()
+    version: tuple[int, int] | None = None
+    """The engine's version, which it tells once, when it starts; None if it is not needed."""
 
 
 class _File(msgspec.Struct):

@@ -32,8 +32,8 @@ from ingest.tail.splitter import Line, Splitter
 CLOCK_NS: Final = 10_000_000
 """A file's time may be that of the last tick of the kernel's clock, up to 10 ms ago."""
 
-POLL_BYTES: Final = 1024 * 1024
-"""Most bytes of one log taken at once, so that several logs take turns."""
+POLL_BYTES: Final = 256 * 1024
+"""Most bytes of one log taken at once: logs take turns, and checkpoints come while much is left."""
 
 
 @dataclass(slots=True)
@@ -108,10 +108,14 @@ class FollowedLog:
 
     @property
     def behind_bytes(self) -> int:
-        """How much is there and not read; compressed files are not counted."""
-        parts = [part for part in (self._now, *self._next) if part is not None]
-        files = [part.file for part in parts if isinstance(part.file, PlainFile)]
-        return sum(max(0, file.size - file.offset) for file in files)
+        """How much is there and not read, as it lies on disk."""
+        parts = (self._now, *self._next)
+        return sum(part.file.left_bytes() for part in parts if part is not None)
+
+    @property
+    def is_behind(self) -> bool:
+        """True while something is there that was not read yet, or a file is to be read next."""
+        return bool(self._next or self.behind_bytes)
 
     @property
     def is_over(self) -> bool:
@@ -119,7 +123,7 @@ class FollowedLog:
         return False
 
     def poll(self, now_s: float) -> list[Line]:
-        """Return lines that have come, at most about a megabyte; never waits."""
+        """Return lines that have come, of at most about POLL_BYTES; never waits."""
         lines: list[Line] = []
         budget = POLL_BYTES
         while budget > 0:

@@ -7,7 +7,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ingest.sources.base import CoverageSink
 from ingest.sources.unpack import CorruptStreamError, is_packed, unpack
@@ -37,6 +37,10 @@ class Opened(Protocol):
 
     def read(self) -> bytes:
         """Return what comes next, b"" when nothing does now."""
+        ...
+
+    def left_bytes(self) -> int:
+        """Return how much of it is not read, as it lies on disk."""
         ...
 
     def is_truncated(self) -> bool:
@@ -98,6 +102,10 @@ class PlainFile:
         self.offset += len(block)
         return block
 
+    def left_bytes(self) -> int:
+        """Return how much of it is not read."""
+        return max(0, self.size - self.offset)
+
     def is_truncated(self) -> bool:
         """Tell whether it is shorter than what was read, or begins differently."""
         return self.size < self.offset or self._has_changed()
@@ -141,7 +149,8 @@ class PackedFile:
         self._coverage = coverage
         status = path.stat()
         self._modified_ns = status.st_mtime_ns
-        self._identity = identity_of(status.st_dev, status.st_ino, head_of(path), salt)
+        self._left_bytes = status.st_size
+        self._identity = identity_of(status.st_dev, status.st_ino, head_of(path).content, salt)
         self._blocks = _Blocks(path)
 
     def has_content(self) -> bool:
@@ -162,11 +171,16 @@ class PackedFile:
                 block = b""
             if not block:
                 self.offset = max(self.offset, self._skip)
+                self._left_bytes = 0
                 return b""
             begin = self.offset
             self.offset += len(block)
             if self.offset > self._skip:
                 return block[max(0, self._skip - begin) :]
+
+    def left_bytes(self) -> int:
+        """Return its size until it is read to its end."""
+        return self._left_bytes
 
     def is_truncated(self) -> bool:
         """False: it is not written to any more."""
@@ -185,22 +199,29 @@ class PackedFile:
         self._blocks.close()
 
 
-def head_of(path: Path) -> bytes:
-    """Return the first bytes of a file, unpacked if it is compressed; b"" if it cannot be read."""
+class Head(NamedTuple):
+    """The first bytes of a file, unpacked if it is compressed."""
+
+    content: bytes
+    is_packed: bool
+
+
+def head_of(path: Path) -> Head:
+    """Return the head of a file; one without content if it cannot be read."""
     try:
         with path.open("rb") as stream:
             start = stream.read(HEAD_BYTES)
         if not is_packed(start):
-            return start
+            return Head(start, is_packed=False)
         head = b""
         with contextlib.closing(_Blocks(path)) as blocks:
             for block in blocks:
                 head += block
                 if len(head) >= HEAD_BYTES:
                     break
-        return head[:HEAD_BYTES]
+        return Head(head[:HEAD_BYTES], is_packed=True)
     except (OSError, CorruptStreamError):
-        return b""
+        return Head(b"", is_packed=False)
 
 
 def open_log(path: Path, *, salt: bytes, coverage: CoverageSink, offset: int = 0) -> Opened:

@@ -45,6 +45,11 @@ class PipeLog:
         return 0
 
     @property
+    def is_behind(self) -> bool:
+        """Return False: a pipe does not tell."""
+        return False
+
+    @property
     def is_over(self) -> bool:
         """True once all writers have left and none can come."""
         return self._is_over

@@ -133,10 +133,11 @@ def _position(files: list[Seen], mark: FileMark, salt: bytes) -> int | None:
     """Find the file of a mark: by its inode, or as a copy, or as a compressed copy."""
     copy = None
     for at, file in enumerate(files):
-        if not mark.identity.has_head(head_of(file.path), salt):
+        head = head_of(file.path)
+        if not mark.identity.has_head(head.content, salt):
             continue
         if mark.identity.is_same_inode(file.device, file.inode):
-            if file.size >= mark.offset:
+            if head.is_packed or file.size >= mark.offset:
                 return at
         elif mark.identity.head_bytes:
             copy = at

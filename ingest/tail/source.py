@@ -36,6 +36,11 @@ class LineSource(Protocol):
         ...
 
     @property
+    def is_behind(self) -> bool:
+        """True while something is known to be there that was not read yet."""
+        ...
+
+    @property
     def is_over(self) -> bool:
         """True once no line can come any more."""
         ...

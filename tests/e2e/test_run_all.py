@@ -1,5 +1,6 @@
 """`bleedwatch run all`: what a replay finds, by way of the stream; live input; orderly stops."""
 
+import io
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from detector.finding import Finding
 from detector.sample.scenario import Scenario, demo_scenario
 from detector.service import replay
 from detector.streaming.run_all import Input, run
+from ingest.schema_records import RequestRow
 from tests.e2e.program import PROGRAM, Capture, call, environment
 from tests.e2e.traffic import pairs, row, write_config, write_jsonl
 
@@ -86,6 +88,30 @@ def test_history_is_learned_and_what_is_no_history_is_told(
     code, _, told = call(capsys, "run", "all", log, "--history", log, "--config", sure)
     assert code == 1
     assert "not learned: 20 prompts and responses" in told
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_every_request_has_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sure: Path, *, live: bool
+) -> None:
+    """Also those whose log holds no token ids, and those that have no answer when it ends."""
+    with_ids = [row(one) for one in pairs(3)]
+    unanswered = with_ids.pop() | {"response_ids": None}
+    without_ids = row(pairs(4)[-1]) | {"prompt_ids": None, "response_ids": None}
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(f"{json.dumps(one)}\n" for one in (*with_ids, without_ids, unanswered)))
+    settings = load_settings(str(sure), environment={}).settings
+    rows: list[RequestRow] = []
+    with log.open("rb") as lines:
+        if live:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(lines))
+        path = "-" if live else str(log)
+        report = run(Input(paths=[path], log_format="jsonl"), settings, on_row=rows.append)
+    assert report.requests == len(rows) == 7
+    flags = {one.request_id: one.flags for one in rows}
+    assert flags.pop(str(without_ids["request_id"])) == ("ids_not_logged",)
+    assert flags.pop(str(unanswered["request_id"])) == ("response_unseen",)
+    assert flags == {str(one["request_id"]): () for one in with_ids}
 
 
 def test_nothing_judged_exits_2(tmp_path: Path, sure: Path, capsys: Capture) -> None:

@@ -187,11 +187,13 @@ SEALED: Final[tuple[Callable[[_Random], bytes], ...]] = (
 
 
 def message(random_: _Random) -> tuple[type[Record], BrokerRecord]:
-    """Return a hostile message and the kind of record that its topic is for.
-
-    Its headers fit, lack, lie or are noise.
-    """
+    """Return a hostile message and the kind of record that its topic is for."""
     kind = random_.choice(KINDS)
+    return kind, message_for(kind, random_)
+
+
+def message_for(kind: type[Record], random_: _Random) -> BrokerRecord:
+    """Return a hostile message for the topic of a kind; headers fit, lack, lie or are noise."""
     fits = (kind is SequenceRecord) != (random_.random() < 0.05)
     value = random_.choice(SEALED)(random_) if fits else _clear(random_)
     headers: Headers = tuple(
@@ -199,4 +201,4 @@ def message(random_: _Random) -> tuple[type[Record], BrokerRecord]:
         for name in ("content-type", "bleedwatch-schema", "bleedwatch-event-ms")
         if random_.random() < 0.15
     )
-    return kind, BrokerRecord("topic", 0, 1, b"p", value, headers, 0)
+    return BrokerRecord("topic", 0, 1, b"p", value, headers, 0)

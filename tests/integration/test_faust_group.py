@@ -89,11 +89,11 @@ def test_a_worker_without_partitions_stays_in_the_group(
     ):
         until(lambda: len(held([a, b])) == 1 and len(members(stream)) == 2)
         busy, idle = (a, b) if a.partitions() else (b, a)
-        time.sleep(8)
+        time.sleep(5)  # longer than the poll interval
         assert idle.process.poll() is None
         busy.kill()
         if takes_over:
             until(lambda: idle.partitions() == {0})
         else:
-            time.sleep(10)
+            time.sleep(7)  # twice the session: somebody else would have taken over
             assert not idle.partitions()

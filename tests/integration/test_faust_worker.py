@@ -156,9 +156,6 @@ def test_a_stop_is_bounded_while_the_broker_is_away(tmp_path: Path) -> None:
         with worker(stream.arguments(), tmp_path / "log") as one:
             one.wait_event("assign", 2)
             server.kill()
-            try:
-                began = time.monotonic()
-                assert one.stop() == 0
-                assert time.monotonic() - began < 20
-            finally:
-                server.start()
+            began = time.monotonic()
+            assert one.stop() == 0
+            assert time.monotonic() - began < 20

@@ -10,7 +10,9 @@ from ingest.broker import Message, TopicPartition
 from ingest.kafka_admin import KafkaAdmin
 from ingest.kafka_io import KafkaPublisher, KafkaReader
 from ingest.kafka_settings import KafkaSettings, SecuritySettings
+from ingest.key_file import new_secret
 from ingest.topics import topic_specs
+from tests.e2e.program import run
 from tests.kafka.cluster import KafkaServer
 from tests.kafka.security import Security
 
@@ -97,6 +99,27 @@ def test_a_wrong_password_is_told_and_not_shown(  # noqa: PLR0917 - fixtures com
     )
     assert "password_file" in caught.value.hint
     assert "wrong-password" not in f"{caught.value!r} {caplog.text}"
+
+
+def test_a_worker_with_a_wrong_password_says_so(
+    secure_kafka: KafkaServer, kafka_security: Security, tmp_path: Path
+) -> None:
+    """Its own log is quiet about the client, yet the reason reaches the error."""
+    new_secret(tmp_path / "key")
+    wrong = tmp_path / "password"
+    wrong.touch(mode=0o600)
+    wrong.write_text("wrong-password\n")
+    security = password(kafka_security, "PLAIN", password_file=wrong)
+    given = {
+        "kafka.bootstrap_servers": secure_kafka.sasl_ssl,
+        "kafka.connect_timeout_ms": f"{WAIT_MS}ms",
+        **{f"kafka.security.{name}": value for name, value in security.items()},
+    }
+    flags = [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
+    done = run("run", "worker", "--key-file", tmp_path / "key", *flags)
+    assert done.returncode == 2
+    assert b"user name or the password" in done.stderr or b"while we log in" in done.stderr
+    assert b"wrong-password" not in done.stderr
 
 
 REFUSED = {

@@ -62,6 +62,11 @@ class KafkaServer:
         """The process id of the running node."""
         return self._running().pid
 
+    @property
+    def is_running(self) -> bool:
+        """True between a start and a stop or kill by us."""
+        return self._process is not None
+
     def start(self) -> None:
         """Start the node and wait until it serves; raises BrokerError with the log's last lines."""
         assert self._process is None, "already started"
@@ -174,7 +179,8 @@ def running(
     try:
         yield server
     finally:
-        server.stop()
+        if server.is_running:
+            server.stop()
 
 
 def _scram_users(security: Security) -> Sequence[str]:

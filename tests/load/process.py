@@ -54,6 +54,15 @@ class WorkerProcess:
         """The process id."""
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        """True until it has ended."""
+        return self._process.poll() is None
+
+    def last_words(self) -> str:
+        """Return the last lines of its log."""
+        return " | ".join(self._log.read_text(errors="replace").splitlines()[-5:])
+
     def await_ready(self) -> None:
         """Wait until the worker says that it is ready; raises RuntimeError with its last words."""
         deadline = time.monotonic() + READY_SECONDS
@@ -66,8 +75,7 @@ class WorkerProcess:
                     return
                 reasons = document["reasons"]
             time.sleep(0.1)
-        last = " | ".join(self._log.read_text(errors="replace").splitlines()[-5:])
-        raise RuntimeError(f"the worker is not ready: {reasons}; {last}")
+        raise RuntimeError(f"the worker is not ready: {reasons}; {self.last_words()}")
 
     def usage(self) -> Usage:
         """Return what the process has used."""
@@ -80,15 +88,18 @@ class WorkerProcess:
             resident_bytes=int((process / "statm").read_text().split()[1]) * _PAGE,
         )
 
-    def metrics(self, names: Collection[str]) -> dict[str, float]:
-        """Return metrics of the worker, each summed over its labels."""
+    def metrics(
+        self, names: Collection[str], labels: Mapping[str, str] | None = None
+    ) -> dict[str, float]:
+        """Return metrics of the worker, each summed over its series that have these labels."""
+        wanted = (labels or {}).items()
         text = self._get("/metrics")
         if text is None:
             raise RuntimeError(f"the worker does not answer; its log is {self._log}")
         sums = dict.fromkeys(names, 0.0)
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
-                if sample.name in sums:
+                if sample.name in sums and wanted <= sample.labels.items():
                     sums[sample.name] += sample.value
         return sums
 

@@ -66,9 +66,12 @@ EDITS: dict[str, Edit] = {
 
 
 def copied(
-    traffic: list[Sequence], edit: Edit, *, count: int, seed: int
+    traffic: list[Sequence], edit: Edit, *, count: int, seed: int, across: bool = False
 ) -> tuple[list[Sequence], Truth]:
-    """Return the traffic with `count` responses replaced by edited copies, and whose they are."""
+    """Return the traffic with `count` responses replaced by edited copies, and whose they are.
+
+    Source and receiver are of one pool, or of two pools if `across` is set.
+    """
     draw = np.random.default_rng(seed)
     vocabulary = np.unique(np.concatenate([one.token_hashes for one in traffic]))
     responses = [one for one in traffic if one.kind is Kind.RESPONSE]
@@ -80,7 +83,10 @@ def copied(
     truth: Truth = {}
     for number in draw.permutation(len(responses)).tolist():
         sink = responses[number]
-        fitting = [one for one in pools[sink.kv_pool] if id(one) not in used and _fit(one, sink)]
+        near = [at for at in pools if (at != sink.kv_pool) == across]
+        fitting = [
+            one for at in near for one in pools[at] if id(one) not in used and _fit(one, sink)
+        ]
         if id(sink) in used or not fitting:
             continue
         source = fitting[int(draw.integers(len(fitting)))]

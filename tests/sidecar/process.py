@@ -6,8 +6,9 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from detector.config.load import load_settings
 from detector.config.root import Settings
@@ -44,7 +45,9 @@ class Usage(NamedTuple):
 class Site:
     """A log, a checkpoint, a key and the topics of one installation; sidecars come and go."""
 
-    def __init__(self, folder: Path, bootstrap: str, prefix: str, *, log_format: str) -> None:
+    def __init__(
+        self, folder: Path, bootstrap: str, prefix: str, *, log_format: str, **more: Any
+    ) -> None:
         self.folder = folder
         self.log = folder / "logs" / "server.log"
         self.log.parent.mkdir()
@@ -62,6 +65,8 @@ class Site:
                 "format": log_format,
                 "engine": "engine-0",
             },
+            metrics={"port": 0},
+            **more,
         )
         self.settings: Settings = load_settings(
             str(self.config), environment={}, key_file=str(self.key)
@@ -107,11 +112,11 @@ class Site:
             for one in self.sequences()
         )
 
-    def expected(self, whole: Path) -> set[Told]:
-        """Return what a replay of a whole log says."""
+    def expected(self, whole: Path) -> Counter[Told]:
+        """Return what a replay of a whole log says, with how often."""
         keys = load_secret(self.key).keys()
         reading = Reading(self.settings, TokenTable(keys.hash_key, key_id=keys.key_id))
-        return {
+        return Counter(
             (
                 str(one.tenant),
                 str(one.request_id),
@@ -122,7 +127,7 @@ class Site:
             for one in reading.sequences(
                 [str(whole)], log_format=self.settings.sidecar.format, engine="engine-0"
             )
-        }
+        )
 
 
 class SidecarProcess:
@@ -152,6 +157,14 @@ class SidecarProcess:
         """Return what it has used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return Usage((int(fields[11]) + int(fields[12])) / _TICKS, int(fields[21]) * _PAGE)
+
+    @contextmanager
+    def killed_at_last(self) -> Iterator[None]:
+        """Kill it behind a `with` block, whatever happens in there."""
+        try:
+            yield
+        finally:
+            self.kill()
 
     def kill(self) -> None:
         """End it without a chance to do anything."""

@@ -7,6 +7,8 @@ from random import Random
 from typing import Final, Self
 
 from tests.e2e.traffic import WRITERS, pairs
+from tests.sidecar.process import SidecarProcess
+from tests.streams.process import until
 from tests.unit.growing_log import GrowingLog, pack
 
 PAIRS: Final = 20
@@ -22,19 +24,32 @@ class LogWriter:
     """Appends traffic in pieces that end anywhere; `whole` keeps all that was written.
 
     Rotates by rename and by copytruncate in the middle of lines, and packs what was rotated.
+    Begins once `follower` has written a checkpoint, if one is given.
     """
 
-    def __init__(self, log: Path, *, log_format: str, seed: int, rotates: bool = True) -> None:
+    def __init__(
+        self,
+        log: Path,
+        *,
+        log_format: str,
+        seed: int,
+        rotates: bool = True,
+        follower: SidecarProcess | None = None,
+    ) -> None:
         self.whole = log.parent.parent / "whole.log"
         self.rotations = 0
         self._log = GrowingLog(log)
         self._format = log_format
         self._chance = Random(seed)
         self._rotates = rotates
+        self._follower = follower
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._write, name="engine", daemon=True)
 
     def __enter__(self) -> Self:
+        if self._follower is not None:  # from its first checkpoint on it must lose nothing
+            self._follower.await_start()
+            until((self._log.path.parent.parent / "checkpoint").exists)
         self._thread.start()
         return self
 

@@ -35,7 +35,7 @@ class EngineServer:
         server = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # noqa: N802 - the name that the standard library calls
+            def do_GET(self) -> None:
                 server.asked.append(self.path)
                 server.headers.append(dict(self.headers))
                 page = server.pages.get(self.path)
@@ -45,7 +45,7 @@ class EngineServer:
                     answer(self, 404 if page is None else 200, page or '{"detail":"Not Found"}')
 
             def log_message(self, *args: Any) -> None:
-                return
+                """Say nothing."""
 
         return Handler
 
@@ -93,7 +93,7 @@ def vllm_page(*, running: float = 0.0, usage: float = 0.0, prompts: float = 10.0
     return VLLM % {"running": running, "usage": usage, "prompts": prompts}
 
 
-def sglang_page(labels: str = SGLANG_LABELS, **values: float) -> str:
+def sglang_page(labels: str = SGLANG_LABELS, /, **values: float) -> str:
     """Return metrics as SGLang tells them: `num_running_reqs=1` and so on."""
     return "".join(
         f"# TYPE sglang:{name} gauge\nsglang:{name}{{{labels}}} {value}\n"

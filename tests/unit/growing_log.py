@@ -1,6 +1,7 @@
 """A log as an engine writes it and others rotate it: by rename, by copytruncate, packed later."""
 
 import gzip
+import os
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,13 @@ from ingest.tail.splitter import Line
 
 SALT = bytes(16)
 WAIT_S = 1.0
+MOST_KEPT = 1_000
+"""Rotated files that stay: none is given up while a test runs."""
+
+
+def wide(word: bytes) -> bytes:
+    """Return a line that is long enough to know a file by that begins with it."""
+    return word.ljust(150) + b"\n"
 
 
 class GrowingLog:
@@ -58,7 +66,7 @@ class GrowingLog:
         return self.path.with_name(f"{self.path.name}.{number}{suffix}")
 
     def _make_room(self) -> None:
-        for number in range(60, 0, -1):
+        for number in range(MOST_KEPT, 0, -1):
             for suffix in ("", ".gz", ".zst"):
                 old = self._numbered(number, suffix)
                 if old.exists():
@@ -66,10 +74,12 @@ class GrowingLog:
 
 
 def pack(path: Path, suffix: str = ".gz") -> Path:
-    """Compress a file as kubelet and logrotate do: another inode, the plain one goes."""
+    """Compress a file as gzip and zstd do: another inode, the same time, the plain one goes."""
+    status = path.stat()
     content = path.read_bytes()
     packed = path.with_name(path.name + suffix)
     packed.write_bytes(gzip.compress(content) if suffix == ".gz" else zstandard.compress(content))
+    os.utime(packed, ns=(status.st_atime_ns, status.st_mtime_ns))
     path.unlink()
     return packed
 
@@ -84,6 +94,7 @@ class Follower:
         self._path = path
         self._owned = owned
         self._now_s = 0.0
+        self._place: tuple[FileMark | None, int] = (None, 0)
         self.log = self._opened(None, 0)
 
     def read(self, *, turns: int = 12) -> list[bytes]:
@@ -94,11 +105,14 @@ class Follower:
             come += self.log.poll(self._now_s)
         for at, content in come:
             assert self.lines.setdefault(at, content) == content
-        return [content for _, content in come]
+        return [content.rstrip(b" ") for _, content in come]
 
     def place(self) -> tuple[FileMark | None, int]:
-        """Return where a later start would go on."""
-        return self.log.place(self.log.next_at), self.log.next_at
+        """Return where a later start would go on: as far as the log can be known again."""
+        mark = self.log.place(self.log.next_at)
+        if mark is not None:
+            self._place = mark, self.log.next_at
+        return self._place
 
     def restart(self, at: tuple[FileMark | None, int] | None = None) -> None:
         """Begin again at a place, or where the log is now."""

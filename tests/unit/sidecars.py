@@ -1,8 +1,7 @@
 """A sidecar over a broker in memory, that can be stopped dead and started again."""
 
-import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,7 +20,7 @@ from ingest.opening import open_records, open_sequences
 from ingest.schema_records import RequestRow, SequenceRecord
 from ingest.sealing import KeyRing
 from ingest.topics import topic_names
-from tests.e2e.traffic import TENANT_RULES
+from tests.e2e.traffic import TENANT_RULES, write_config
 
 PARTITIONS = 2
 
@@ -53,7 +52,10 @@ class Gate:
         """Acknowledge what was held back."""
         held, self._held = self._held, []
         for future, sent in held:
-            future.set_result(sent.result())
+            if (error := sent.exception()) is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(sent.result())
 
     def flush(self, timeout_s: float) -> None:
         self._publisher.flush(timeout_s)
@@ -65,7 +67,14 @@ class Gate:
 class Station:
     """Starts sidecars, one after the other, on one checkpoint and one broker."""
 
-    def __init__(self, folder: Path, *files: str, **sidecar: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *files: str,
+        sealing: Mapping[str, int] | None = None,
+        tenancy_rules: Sequence[Mapping[str, str]] = TENANT_RULES,
+        **sidecar: Any,
+    ) -> None:
         self.key = folder / "key"
         if not self.key.exists():
             new_secret(self.key)
@@ -79,7 +88,13 @@ class Station:
             **sidecar,
         }
         config = folder / "config.json"
-        config.write_text(json.dumps({"sidecar": given, "tenancy": {"rules": TENANT_RULES}}))
+        write_config(
+            config,
+            sidecar=given,
+            sealing=dict(sealing or {}),
+            metrics={"port": 0},
+            tenancy={"rules": tenancy_rules},
+        )
         self.settings: Settings = load_settings(
             str(config), environment={}, key_file=str(self.key)
         ).settings

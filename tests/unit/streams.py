@@ -8,6 +8,7 @@ import msgspec
 from detector.errors import BrokerError
 from detector.finding import Finding
 from detector.index.memory import Memory
+from detector.match.response_sketches import ResponseSketches
 from detector.model import Kind, Sequence
 from detector.settings import DetectionSettings
 from detector.streaming.handler import StreamHandler
@@ -59,6 +60,7 @@ class Stream:
         *,
         settings: DetectionSettings = SETTINGS,
         memory: Memory | None = None,
+        sketches: ResponseSketches | None = None,
         limit: DeadLetterSettings | None = None,
         ring: KeyRing = RING,
     ) -> StreamHandler:
@@ -66,7 +68,7 @@ class Stream:
         return StreamHandler(
             settings, topics=TOPICS, ring=lambda: ring,
             partitions=self.partitions, stream=StreamSettings(hold_ms=self.hold_ms),
-            memory=memory, dead_letters=limit,
+            memory=memory, sketches=sketches, dead_letters=limit,
             clock=lambda: self.now_ms / 1000, now_ms=lambda: self.now_ms,
         )  # fmt: skip
 

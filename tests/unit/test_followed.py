@@ -8,7 +8,7 @@ import pytest
 
 from ingest.coverage import Coverage
 from ingest.tail.splitter import Splitter
-from tests.unit.growing_log import Follower, GrowingLog, pack
+from tests.unit.growing_log import Follower, GrowingLog, pack, wide
 
 ROTATIONS: dict[str, Callable[[GrowingLog], Path]] = {
     "rename": GrowingLog.rotate,
@@ -89,11 +89,11 @@ RECORDS = [
 def test_half_a_line_of_an_engine_that_died_does_not_spoil_the_next(
     log: GrowingLog, follower: Follower, rotate: Callable[[GrowingLog], Path], record: bytes
 ) -> None:
-    log.write(b"one\n" + record[:28])
+    log.write(b"one\n" + record[:25])
     assert follower.read() == [b"one"]
     rotate(log)
     log.write(record + b"\n")
-    assert follower.read() == [record[:28], record]
+    assert follower.read() == [record[:25], record]
 
 
 @rotations
@@ -145,21 +145,21 @@ def test_several_rotations_between_two_looks_are_read_in_order(
 def test_what_was_rotated_while_nobody_followed_is_read(
     log: GrowingLog, follower: Follower, rotate: Callable[[GrowingLog], Path], packed: str
 ) -> None:
-    log.write(b"one\ntwo\nthr")
+    log.write(wide(b"one") + wide(b"two") + b"thr")
     assert follower.read() == [b"one", b"two"]
-    log.write(b"ee\nfour\n")
+    log.write(wide(b"ee") + wide(b"four"))
     first = rotate(log)
     if packed:
         pack(first, packed)
-    log.write(b"five\n")
+    log.write(wide(b"five"))
     second = rotate(log)
     if packed:
         pack(second, packed)
-    log.write(b"six\n")
+    log.write(wide(b"six"))
     follower.restart()
     assert follower.read(turns=40) == [b"three", b"four", b"five", b"six"]
     follower.restart()
-    log.write(b"seven\n")
+    log.write(wide(b"seven"))
     assert follower.read() == [b"seven"]
     assert not follower.coverage.broken_by_reason
 
@@ -167,12 +167,12 @@ def test_what_was_rotated_while_nobody_followed_is_read(
 def test_kubelets_names_are_read_in_the_order_of_their_times(
     log: GrowingLog, follower: Follower
 ) -> None:
-    log.write(b"one\n")
+    log.write(wide(b"one"))
     follower.read()
     for number, stamp in enumerate(["20261129-180021", "20261129-190021", "20261130-000001"]):
         log.path.rename(log.path.with_name(f"server.log.{stamp}"))
         log.reopen()
-        log.write(b"%d\n" % number)
+        log.write(wide(b"%d" % number))
     pack(log.path.with_name("server.log.20261129-190021"))
     follower.restart()
     assert follower.read(turns=40) == [b"0", b"1", b"2"]
@@ -181,11 +181,11 @@ def test_kubelets_names_are_read_in_the_order_of_their_times(
 def test_a_file_that_is_gone_is_counted_and_reading_goes_on(
     log: GrowingLog, follower: Follower
 ) -> None:
-    log.write(b"one\n")
+    log.write(wide(b"one"))
     follower.read()
     at = follower.place()
     log.rotate().unlink()
-    log.write(b"two\n")
+    log.write(wide(b"two"))
     follower.restart(at)
     assert follower.read() == [b"two"]
     assert follower.coverage.broken_by_reason == {"file_gone": 1}
@@ -225,7 +225,7 @@ def test_whatever_happens_every_line_is_read_at_its_place(tmp_path: Path, seed: 
     chance = Random(seed)
     log = GrowingLog(tmp_path / "server.log")
     follower = Follower(log.path)
-    written = bytearray(_line(chance, -1))
+    written = bytearray(wide(b"begin"))
     log.write(bytes(written))
     follower.read()
     places = [follower.place()]
@@ -272,5 +272,5 @@ def _line(chance: Random, number: int) -> bytes:
 def _positions(content: bytes) -> Iterator[tuple[int, bytes]]:
     at = 0
     for line in content.splitlines(keepends=True):
-        yield at, line.rstrip(b"\n")
+        yield at, line[:-1]
         at += len(line)

@@ -20,6 +20,8 @@ KNOWN = KnownLabels(
     topics=("sequences", "runtime"),
     kinds=("prompt", "response"),
     dead_letter_reasons=("seal_broken",),
+    shared_reasons=("wrong_range",),
+    row_reasons=("too_large",),
     blind_causes=("no_tokens",),
     findings=(("BW001", "high", "high"), ("BW001", "info", "low")),
     reasons=("common",),
@@ -45,6 +47,8 @@ STATE = WorkerState(
     forced_sequences=3,
     clock_jumps=4,
     dead_letters={"truncated": 6},
+    rows_refused={"unencodable": 17},
+    key_file_unreadable=True,
     blind={"other_key": 8},
     findings={("BW001", "high", "high"): 9},
     response_shingles=850,
@@ -60,6 +64,7 @@ STATE = WorkerState(
         showings={"told": 13, "heard": 14},
         taints={"heard": 15},
         refused={"malformed": 16},
+        evicted_sketches=18,
     ),
 )
 
@@ -133,6 +138,9 @@ def test_values_are_those_of_the_state() -> None:
     assert seen["bleedwatch_shared_showings_total", "told"] == 13
     assert seen["bleedwatch_shared_taints_total", "heard"] == 15
     assert seen["bleedwatch_shared_refused_total", "malformed"] == 16
+    assert seen["bleedwatch_rows_refused_total", "unencodable"] == 17
+    assert seen["bleedwatch_evicted_sketches_total",] == 18
+    assert seen["bleedwatch_key_file_unreadable",] == 1
 
 
 def test_what_is_not_known_is_left_out() -> None:
@@ -147,6 +155,9 @@ def test_known_series_exist_before_anything_has_happened() -> None:
         ("bleedwatch_records_total", "runtime"),
         ("bleedwatch_sequences_total", "prompt"),
         ("bleedwatch_dead_letters_total", "seal_broken"),
+        ("bleedwatch_shared_refused_total", "wrong_range"),
+        ("bleedwatch_rows_refused_total", "too_large"),
+        ("bleedwatch_key_file_unreadable",),
         ("bleedwatch_blind_sequences_total", "no_tokens"),
         ("bleedwatch_findings_total", "BW001", "info", "low"),
         ("bleedwatch_explained_shingles_total", "common"),

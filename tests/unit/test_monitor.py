@@ -6,6 +6,8 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -13,16 +15,22 @@ from detector.config.root import Settings
 from detector.errors import TooManyDeadLettersError
 from detector.index.memory import Memory
 from detector.index.shared_memory import SharedMemory
+from detector.index.showings import Showings
+from detector.index.tenant_table import mark_of
 from detector.sketch.tag_keys import TagKeys
 from detector.streaming.commonness_feed import CommonnessFeed
 from detector.streaming.exchange import Exchange
+from detector.streaming.outgoing import Outgoing
 from detector.streaming.sharing import SharingHandler
 from detector.streaming.watched import Watched
 from exporters.settings import MetricsSettings
 from ingest.broker import Message, Reader, TopicPartition
+from ingest.commonness_records import SHARED, SHOWN, encode_showings
 from ingest.dead_letter_limit import DeadLetterSettings
 from ingest.kafka_settings import KafkaSettings
 from ingest.memory_runner import MemoryRunner
+from ingest.packing_settings import PackingSettings
+from ingest.schema_records import RequestRow
 from tests.unit.sequences import SETTINGS, join, prompt, response, text
 from tests.unit.sharing import KEY_ID, TAG_KEY
 from tests.unit.streams import TOPICS, Stream
@@ -54,6 +62,7 @@ class Worker:
     ) -> None:
         self.stream = Stream()
         handler = self.stream.handler(limit=limit, memory=memory)
+        self.tally = handler.tally
         exchange, outer = None, None
         if isinstance(memory, SharedMemory):
             exchange = Exchange(
@@ -64,7 +73,11 @@ class Worker:
         settings = Settings(
             metrics=MetricsSettings(port=0), kafka=KafkaSettings(topic_prefix="t", partitions=1)
         )
-        self.watched = Watched(settings, handler, outer=outer, exchange=exchange)
+        self.key_file_unreadable = False
+        self.watched = Watched(
+            settings, handler, outer=outer, exchange=exchange,
+            key_file_unreadable=lambda: self.key_file_unreadable,
+        )  # fmt: skip
         self.runner = MemoryRunner(
             self.watched.handler,
             reader=self.stream.broker.reader(),
@@ -154,6 +167,30 @@ def test_bad_records_and_blindness_are_counted(worker: Worker, get: Callable[[st
     assert metric(seen, "bleedwatch_blind_sequences_total", cause="no_tokens") == 1
 
 
+def test_rows_that_cannot_be_packed_are_counted(worker: Worker, get: Callable[[str], str]) -> None:
+    """MessagePack carries 64 bits; a time of more has never been seen, and would not be carried."""
+    outgoing = Outgoing(
+        TOPICS, worker.tally, limit=DeadLetterSettings(), packing=PackingSettings(), now_ms=int
+    )
+    fits = RequestRow(
+        tenant="a", request_id="1", kv_pool="p", engine="e", model="", started_at_ms=1
+    )
+    assert len(outgoing.rows([fits, msgspec.structs.replace(fits, prompt_tokens=2**70)])) == 1
+    worker.runner.start()
+    seen = get("/metrics")
+    assert metric(seen, "bleedwatch_rows_refused_total", reason="unencodable") == 1
+    assert metric(seen, "bleedwatch_rows_refused_total", reason="too_large") == 0
+
+
+def test_a_key_file_that_cannot_be_read_is_told(worker: Worker, get: Callable[[str], str]) -> None:
+    worker.runner.start()
+    assert metric(get("/metrics"), "bleedwatch_key_file_unreadable") == 0
+    worker.key_file_unreadable = True
+    bleed(worker)
+    worker.runner.finish()
+    assert metric(get("/metrics"), "bleedwatch_key_file_unreadable") == 1
+
+
 def test_a_batch_that_ends_the_process_is_measured_too() -> None:
     limit = DeadLetterSettings(max_share=0.1, min_messages=1)
     worker = Worker(limit=limit)
@@ -201,13 +238,27 @@ def test_a_partition_that_left_takes_its_counts_not_with_it(
     assert metric(seen, "bleedwatch_assigned_partitions") == 0
 
 
+def junk_of_others() -> Iterator[bytes]:
+    """Yield what no worker of these keys writes into the topic of showings."""
+    tags = np.arange(3, dtype=np.int64)
+    told = Showings(tags, np.full(3, mark_of(1, 0)))
+    yield b"\xff junk"
+    yield encode_showings(SHARED, told, key_id=KEY_ID, now_ms=0)
+    yield encode_showings(SHOWN, told, key_id="cafecafe", now_ms=0)
+
+
 def test_what_workers_tell_each_other_is_counted() -> None:
     worker = Worker(memory=SharedMemory(SETTINGS.commonness, TagKeys(TAG_KEY)))
     worker.stream.send([prompt("a", "1", 100, SECRET)])
+    for value in junk_of_others():
+        worker.stream.send_raw(Message(TOPICS.shingles, value, partition=0))
     worker.runner.start()
     worker.runner.finish()
     with worker.watched.serving(worker.status) as server:
         seen = fetch(server.port, "/metrics")
     assert metric(seen, "bleedwatch_shared_showings_total", direction="told") == 55
     assert metric(seen, "bleedwatch_shared_taints_total", direction="told") == 0
+    refused = ("malformed", "unknown_key", "wrong_range")
+    counts = [metric(seen, "bleedwatch_shared_refused_total", reason=one) for one in refused]
+    assert counts == [2, 1, 0]
     assert metric(seen, "bleedwatch_shared_range_bytes", partition="0") > 0

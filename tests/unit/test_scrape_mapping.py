@@ -1,11 +1,13 @@
 """Mappings are data: the built-in ones hold, an operator's own replaces them, faults are named."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from detector.errors import SettingsError
 from ingest.scrape.mapping import BUILT_IN, load_mappings, parse_mapping
+from tests.content.tree import ROOT
 
 OWN = """
 mapping: 1
@@ -27,6 +29,14 @@ def test_no_built_in_mapping_runs_a_generation() -> None:
     for mapping in load_mappings().values():
         paths = [path for one in mapping.documents for path in one.paths]
         assert not [path for path in paths if "health" in path]
+
+
+def test_the_example_of_the_page_is_a_mapping() -> None:
+    page = (ROOT / "docs" / "runtime-metrics.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(mapping: .*?)```", page, re.S)
+    mapping = parse_mapping(example, where="runtime-metrics.md")
+    assert mapping.numbers["pool_tokens"].label == "kv_tokens"
+    assert mapping.documents[0].values["context_tokens"] == "limits.context"
 
 
 def test_an_own_mapping_adds_an_engine(tmp_path: Path) -> None:
@@ -51,7 +61,7 @@ def test_an_own_mapping_replaces_a_built_in_one(tmp_path: Path) -> None:
         ("unreleased: used_at_idle", "unreleased: always", "always"),
         ("prefixes:", "prefix:", "prefix"),
         ('["other_"]', "[]", "prefixes"),
-        ("other_used", "other used", "pattern"),
+        ("other_used", "other used", "matching regex"),
         ("mapping: 1", "mapping: [", "not valid YAML"),
         ("engine_kind: other", "", "engine_kind"),
     ],

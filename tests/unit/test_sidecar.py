@@ -1,10 +1,16 @@
 """The loop of a sidecar: nothing is forgotten before it is acknowledged, whatever happens when."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from ingest.key_file import load_secret, new_secret
+from ingest.opening import open_records, open_sequences
+from ingest.schema_records import EngineEvent, EventKind, RuntimeSample
+from ingest.sealing import KeyRing
 from tests.e2e.traffic import WRITERS, pairs
 from tests.unit.growing_log import GrowingLog, pack
 from tests.unit.sidecars import Station
@@ -59,7 +65,7 @@ def test_what_is_not_acknowledged_is_read_again(tmp_path: Path, log_format: str)
 
 
 @formats
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(5))
 def test_whenever_it_is_killed_nothing_is_lost_and_nothing_is_half(
     tmp_path: Path, log_format: str, seed: int
 ) -> None:
@@ -137,3 +143,86 @@ def test_patterns_find_logs_that_come_later_and_leave_rotated_ones_out(tmp_path:
     assert [Path(one.log.name).name for one in running.sidecar.inputs] == ["a.log", "b.log"]
     station.stop()
     assert set(station.told()) == station.expected(whole)
+
+
+def test_a_rotated_key_holds_from_the_next_line_on(tmp_path: Path) -> None:
+    whole = written(tmp_path, "jsonl")
+    lines = whole.read_bytes().splitlines(keepends=True)
+    log = tmp_path / "engine.log"
+    log.write_bytes(b"".join(lines[:6]))
+    station = Station(tmp_path, str(log), sealing={"reread_ms": 1})
+    station.start()
+    station.turns()
+    earlier = KeyRing.of(load_secret(station.key))
+    station.key.unlink()
+    new_secret(station.key)
+    time.sleep(0.01)  # ten times sealing.reread_ms
+    with log.open("ab") as file:
+        file.write(b"".join(lines[6:]))
+    station.turns()
+    station.stop()
+    ring = KeyRing.of(load_secret(station.key))
+    seen: dict[str, set[str]] = {}
+    for message in station.messages(station.topics.sequences):
+        for one in (earlier, ring):
+            for record in open_sequences(message, one).records:
+                seen.setdefault(one.key_id, set()).add(record.request_id)
+    assert {key: len(names) for key, names in seen.items()} == {
+        earlier.key_id: 6,
+        ring.key_id: len(lines) - 6,
+    }
+
+
+def test_events_of_lines_and_records_of_feeds_are_sent_too(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"[2026-11-29 18:00:21] pool memory leak detected!\n" + b"other\n")
+
+    def signals_of(engine: str, kv_pool: str | None) -> Callable[[bytes], EngineEvent | None]:
+        def event(line: bytes) -> EngineEvent | None:
+            if b"leak" not in line:
+                return None
+            return EngineEvent(
+                kind=EventKind.LEAK_DETECTED, engine=engine, kv_pool=kv_pool or engine, at_ms=1
+            )
+
+        return event
+
+    def feed(_now_s: float) -> list[RuntimeSample]:
+        return [RuntimeSample(engine="e", kv_pool="p", sampled_at_ms=2, engine_kind="vllm")]
+
+    station = Station(tmp_path, str(log), kv_pool="pool")
+    station.start(feeds=[feed], signals_of=signals_of)
+    station.turns(2)
+    station.stop()
+    events = [
+        event
+        for message in station.messages(station.topics.engine_events)
+        for event in open_records(EngineEvent, message).records
+    ]
+    assert [(one.kind, one.engine, one.kv_pool) for one in events] == [
+        (EventKind.LEAK_DETECTED, "engine-0", "pool")
+    ]
+    samples = [
+        sample
+        for message in station.messages(station.topics.runtime)
+        for sample in open_records(RuntimeSample, message).records
+    ]
+    assert samples
+    assert {one.sampled_at_ms for one in samples} == {2}
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told_and_tried_again(tmp_path: Path) -> None:
+    whole = written(tmp_path, "jsonl")
+    folder = tmp_path / "state"
+    folder.mkdir()
+    station = Station(tmp_path, str(whole), checkpoint_file=str(folder / "checkpoint"))
+    running = station.start()
+    station.turns()
+    folder.rename(tmp_path / "away")
+    with whole.open("ab") as file:
+        file.write(whole.read_bytes())
+    station.turns(6)
+    assert [reason for reason in running.look().reasons if "sidecar.checkpoint_file" in reason]
+    (tmp_path / "away").rename(folder)
+    station.stop()
+    assert running.sidecar.checkpoint_problem is None

@@ -53,7 +53,7 @@ def test_without_fill_or_load_nothing_is_said() -> None:
     assert memory.unreleased(fill(None), 0) == UNKNOWN
     assert memory.unreleased(fill(5, idle=None), 0) == UNKNOWN
     assert memory.unreleased(fill(5, idle=False), 0) == UNKNOWN
-    assert UNKNOWN == Unreleased(None, Quality.UNKNOWN)
+    assert Unreleased(None, Quality.UNKNOWN) == UNKNOWN
 
 
 def test_under_load_what_was_exact_stays_as_a_bound() -> None:
@@ -79,6 +79,8 @@ def test_a_failed_scrape_begins_idleness_anew() -> None:
     memory.interrupt()
     assert memory.unreleased(fill(7), 5_000).quality == Quality.ESTIMATE
     assert memory.unreleased(fill(7), 10_000).quality == Quality.EXACT
+    memory.interrupt()
+    assert memory.unreleased(fill(90, idle=False), 15_000) == UNKNOWN
 
 
 def test_a_busy_moment_begins_idleness_anew() -> None:

@@ -14,7 +14,8 @@ from ingest.schema_batches import BatchIndex, SequenceBatch
 from ingest.schema_records import SequenceRecord
 from ingest.sealing import KeyRing
 
-SECRET = Secret(bytes(range(32)))
+SECRET_BYTES = bytes(range(32))
+SECRET = Secret(SECRET_BYTES)
 OLD_SECRET = Secret(bytes(range(100, 132)))
 RING = KeyRing.of(SECRET)
 

@@ -1,0 +1,191 @@
+"""One partition's runtime: samples, events and requests become findings and evidence.
+
+Event time alone decides. What is read again to rebuild a window is taken in and told only where
+something that it rests on is news.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from detector.finding import Finding
+from detector.model import Kind, Sequence
+from detector.rules.contradiction import ANSWERED_ANYWAY, Contradictions
+from detector.rules.joined import RuntimeJoin
+from detector.rules.runtime import LOG, EngineRules, Noted
+from detector.runtime.evidence import REJECTED_ANSWERED, Happened, PoolEvidence
+from detector.runtime.limits import Limit, Limits
+from detector.runtime.order import Ordered
+from detector.runtime.records import REJECTED, SIGNAL_OF, Event, RequestPart, Sample
+from detector.runtime.requests import Request, RequestTable, SameId
+from detector.runtime.settings import RuntimeSettings
+from detector.settings import WindowSettings
+
+MAX_ENGINES: Final = 4_096
+"""Engines watched in one partition; the one that was heard of first goes first."""
+
+TIDY_MS: Final = 30_000
+"""How often, in event time, what is too old is forgotten."""
+
+
+_Report = tuple[Sample | None, Event | None]
+
+
+class _Engine:
+    """One engine: its reports in order, and the rules about it."""
+
+    def __init__(self, settings: RuntimeSettings, kv_pool: str, engine: str) -> None:
+        self.reports: Ordered[_Report] = Ordered(settings.hold_ms)
+        self.rules = EngineRules(settings, kv_pool=kv_pool, engine=engine)
+
+
+class RuntimeWatch:
+    """Takes records of a partition in any order of the topics; each topic's in its own.
+
+    `is_news` is false for records that were finished before. Every method returns what is to be
+    told now; ids are deterministic, so what is told twice is one finding.
+    """
+
+    def __init__(self, settings: RuntimeSettings, window: WindowSettings) -> None:
+        self._settings = settings
+        self._engines: dict[tuple[str, str], _Engine] = {}
+        self._limits = Limits()
+        self._requests = RequestTable(keep_ms=window.keep_ms)
+        margin_ms = settings.join_margin_ms
+        self._late_ms = window.grace_ms + settings.hold_ms
+        evidence_ms = window.keep_ms + 2 * margin_ms
+        self._evidence = PoolEvidence(keep_ms=evidence_ms)
+        self._join = RuntimeJoin(self._evidence, margin_ms=margin_ms)
+        self._contradictions = Contradictions(
+            settings, window_ms=window.length_ms, limit_of=self._limit_of
+        )
+        self._now_ms: int | None = None
+        self._tidied_ms: int | None = None
+
+    def sample(self, sample: Sample, *, is_news: bool) -> list[Finding]:
+        """Take a runtime sample."""
+        self._advance(sample.sampled_at_ms)
+        engine = self._engine(sample.kv_pool, sample.engine)
+        key = f"sample {'' if sample.rank is None else sample.rank}"
+        due = engine.reports.push(sample.sampled_at_ms, key, (sample, None))
+        return self._judged(engine, due, is_news=is_news)
+
+    def event(self, event: Event, *, is_news: bool) -> list[Finding]:
+        """Take an engine event; what it is evidence of counts at once."""
+        self._advance(event.at_ms)
+        told: list[Finding] = []
+        if event.kind == REJECTED and event.request_id is not None:
+            same = self._requests.reject(event, event.request_id, is_news=is_news)
+            told += self._contradicted(same, is_news=is_news)
+        signal = SIGNAL_OF.get(event.kind)
+        if signal is None:
+            return told
+        piece = Happened(event.at_ms, signal, event.engine, LOG, 1)
+        told += self._happened(event.kv_pool, (piece,), is_news=is_news)
+        engine = self._engine(event.kv_pool, event.engine)
+        key = f"event {event.kind} {event.request_id or ''} {event.detail or ''}"
+        due = engine.reports.push(event.at_ms, key, (None, event))
+        return told + self._judged(engine, due, is_news=is_news)
+
+    def parts(self, records: Iterable[RequestPart], *, is_news: bool) -> list[Finding]:
+        """Take the parts of prompts and responses that one message held, tokens aside."""
+        told: list[Finding] = []
+        for record in records:
+            self._advance(record.ended_at_ms)
+            same = self._requests.add(record, is_news=is_news)
+            told += self._contradicted(same, is_news=is_news)
+        return told
+
+    def observed(self, sequence: Sequence, *, shingles: int, low_complexity: int) -> list[Finding]:
+        """Take a sequence whose turn in event order it is, with how much of it is degenerate."""
+        if sequence.kind is not Kind.RESPONSE or sequence.part:
+            return []
+        rules = self._engine(sequence.kv_pool, sequence.engine).rules
+        found = rules.response(
+            sequence.ended_at_ms, sequence.tenant, shingles=shingles, low_complexity=low_complexity
+        )
+        return [] if found is None else [found]
+
+    @property
+    def requests_known(self) -> int:
+        """Request ids remembered."""
+        return len(self._requests)
+
+    def idle(self) -> list[Finding]:
+        """Judge what waits for its turn: an engine that fell silent may never report again."""
+        told: list[Finding] = []
+        for engine in list(self._engines.values()):
+            told += self._judged(engine, engine.reports.drain(), is_news=True)
+        return told
+
+    def joined(self, finding: Finding, *, is_news: bool) -> Finding:
+        """Return a content finding with what is known to have happened around it."""
+        return self._join.joined(finding, is_news=is_news)
+
+    def _judged(self, engine: _Engine, due: Iterable[_Report], *, is_news: bool) -> list[Finding]:
+        """Judge the reports of an engine whose turn it is; a late one's turn is at once."""
+        told: list[Finding] = []
+        for sample, event in due:
+            if sample is not None:
+                noted = engine.rules.sample(sample)
+                told += self._noted(sample.kv_pool, noted, is_news=is_news)
+                if self._limits.add(sample, is_news=is_news):
+                    for same in self._requests.of_pool(sample.kv_pool):
+                        told += self._contradicted(same, is_news=is_news)
+            if event is not None:
+                noted = engine.rules.event(event)
+                told += self._noted(event.kv_pool, noted, is_news=is_news)
+        return told
+
+    def _noted(self, kv_pool: str, noted: Noted, *, is_news: bool) -> list[Finding]:
+        raised = self._happened(kv_pool, noted.evidence, is_news=is_news)
+        return [*(noted.findings if is_news else ()), *raised]
+
+    def _contradicted(self, same: SameId, *, is_news: bool) -> list[Finding]:
+        told: list[Finding] = []
+        for finding, rests_on_news in self._contradictions.judge(same, now_ms=self._now):
+            if rests_on_news:
+                told.append(finding)
+            if finding.rule in ANSWERED_ANYWAY:
+                piece = Happened(
+                    finding.observed_at_ms, REJECTED_ANSWERED, finding.engine, "requests", 1
+                )
+                told += self._happened(finding.kv_pool, (piece,), is_news=is_news or rests_on_news)
+        return told
+
+    def _happened(
+        self, kv_pool: str, pieces: Iterable[Happened], *, is_news: bool
+    ) -> list[Finding]:
+        added = [self._evidence.add(kv_pool, piece) for piece in pieces]
+        if not any(added):
+            return []
+        return self._join.happened(kv_pool, is_news=is_news, now_ms=self._now)
+
+    def _limit_of(self, request: Request) -> Limit | None:
+        margin_ms = self._settings.join_margin_ms
+        last_ms = request.started_at_ms if request.ended_at_ms is None else request.ended_at_ms
+        return self._limits.of_request(
+            request.kv_pool, request.engine, request.started_at_ms - margin_ms, last_ms + margin_ms
+        )
+
+    def _engine(self, kv_pool: str, name: str) -> _Engine:
+        key = (kv_pool, name)
+        engine = self._engines.get(key)
+        if engine is None:
+            engine = self._engines[key] = _Engine(self._settings, kv_pool, name)
+            if len(self._engines) > MAX_ENGINES:
+                del self._engines[next(iter(self._engines))]
+        return engine
+
+    @property
+    def _now(self) -> int:
+        return self._now_ms or 0
+
+    def _advance(self, at_ms: int) -> None:
+        """Move event time on, and forget now and then what is too old."""
+        self._now_ms = at_ms if self._now_ms is None else max(self._now_ms, at_ms)
+        if self._tidied_ms is not None and self._now_ms - self._tidied_ms < TIDY_MS:
+            return
+        self._tidied_ms = self._now_ms
+        self._requests.expire(self._now_ms)
+        self._evidence.expire(self._now_ms)
+        self._join.expire(self._now_ms, late_ms=self._late_ms)

@@ -1,0 +1,71 @@
+"""The port of a `run all` that listens, as an ASGI application: messages of sidecars."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from detector.errors import RecordError
+from ingest.broker import Message
+from ingest.push.answers import JSON, handlers, probed
+from ingest.push.body import Bodies
+from ingest.push.problem import ProblemError, no_room
+from ingest.push.received import Received
+from ingest.schema import Encoding
+
+MAX_MESSAGES: Final = 10_000
+"""Messages of one request."""
+
+_decoder: Final = msgspec.msgpack.Decoder(list[Message])
+
+
+def receiver(received: Received, bodies: Bodies, *, not_live: Callable[[], list[str]]) -> Starlette:
+    """Return the application; what it takes goes to `received`."""
+
+    async def messages(request: Request) -> Response:
+        if received.is_full:
+            raise no_room("the stream is behind")
+        body, encoding = await bodies.read(request)
+        received.add(_found(body, encoding))
+        return Response(b"{}", status_code=HTTPStatus.ACCEPTED, media_type=JSON)
+
+    async def livez(_request: Request) -> Response:
+        return probed(not_live)
+
+    return Starlette(
+        routes=[
+            Route("/v1/messages", messages, methods=["POST"]),
+            Route("/livez", livez, methods=["GET"]),
+            Route("/readyz", livez, methods=["GET"]),
+        ],
+        exception_handlers={**handlers(), RecordError: _refused},
+    )
+
+
+def _found(body: bytes, encoding: Encoding) -> list[Message]:
+    if encoding is not Encoding.MSGPACK:
+        raise ProblemError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "content-type", "messages are MessagePack"
+        )
+    try:
+        found = _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, OverflowError, RecursionError):
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST, "undecodable", "the body is no list of messages"
+        ) from None
+    if len(found) > MAX_MESSAGES:
+        raise ProblemError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-many", f"more than {MAX_MESSAGES} messages"
+        )
+    return found
+
+
+def _refused(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RecordError)
+    kind = error.reason.replace("_", "-")
+    return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, kind, error.what).response()

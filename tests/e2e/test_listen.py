@@ -1,0 +1,86 @@
+"""Without Kafka: a sidecar sends to `run all --listen`, which finds what a replay finds."""
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from ingest.key_file import new_secret
+from tests.e2e.program import PROGRAM, Capture, environment, replayed, run
+from tests.e2e.traffic import pairs, write_config, write_jsonl
+
+PAIRS = 4
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    new_secret(tmp_path / "key")
+    return tmp_path / "key"
+
+
+@pytest.fixture
+def sure(tmp_path: Path) -> Path:
+    return write_config(tmp_path / "sure.yaml", detection={"commonness": {"learning_ms": 0}})
+
+
+@pytest.fixture
+def monitor(sure: Path, key: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Yield a process that listens on a free port and tells findings as JSON lines."""
+    words = ("run", "all", "--listen", "0", "--config", sure, "--key-file", key, "-o", "jsonl")
+    with subprocess.Popen(
+        [*PROGRAM, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:  # fmt: skip
+        yield process
+        process.kill()
+
+
+def port_of(said: IO[bytes] | None) -> int:
+    assert said is not None
+    for line in said:
+        if found := re.search(rb"on port (\d+)", line):
+            return int(found[1])
+    raise AssertionError("it never listened")
+
+
+def test_a_sidecar_and_a_monitor_find_what_a_replay_finds(
+    monitor: "subprocess.Popen[bytes]", tmp_path: Path, sure: Path, key: Path, capsys: Capture
+) -> None:
+    log = write_jsonl(tmp_path / "log.jsonl", pairs(PAIRS))
+    port = port_of(monitor.stderr)
+    sent = run(
+        *("run", "sidecar", "-", "--format", "jsonl", "--config", sure, "--key-file", key),
+        *("--set", f"http.url=http://127.0.0.1:{port}", "--set", "metrics.port=0"),
+        stdin=log.read_bytes(),
+    )
+    assert sent.returncode == 0, sent.stderr.decode()
+    assert b"all is acknowledged" in sent.stderr
+    monitor.send_signal(signal.SIGTERM)
+    out, told = monitor.communicate(timeout=60)
+    assert b"Traceback" not in told
+    assert monitor.returncode == 143
+    found = {json.loads(line)["id"] for line in out.splitlines()}
+    wanted = replayed(capsys, sure, log)
+    assert len(found) == PAIRS
+    assert found == {one["id"] for one in wanted["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "all"), b"nothing to read"),
+        (("run", "all", "log", "--listen", "1"), b"takes no FILES"),
+        (("run", "all", "--listen", "here"), b"needs [HOST:]PORT"),
+        (("run", "all", "--listen", "0"), b"key new"),
+        (("run", "all", "--listen", "0.0.0.0:0"), b"token_file must be set"),
+    ],
+)
+def test_what_cannot_be_listened_to_is_told(words: tuple[str, ...], said: bytes) -> None:
+    done = run(*words)
+    assert done.returncode == 2
+    assert said in done.stderr

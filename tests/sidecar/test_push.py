@@ -1,0 +1,55 @@
+"""Pushes to a sidecar as a process: what it took is on the broker, also when it is told to stop."""
+
+import json
+import re
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+
+from tests.sidecar.process import SidecarProcess, Site
+from tests.streams.process import until
+from tests.unit.pushes import NOW_MS, request
+
+PUSHES = 50
+CANARY = 424_242
+"""A token id that stands in every push and must stand nowhere else."""
+
+
+def test_what_was_taken_arrives_though_the_sidecar_is_told_to_stop(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    site = Site(tmp_path, kafka, topic_prefix, log_format="sglang", push={"port": 0})
+    said = tmp_path / "stderr"
+    sidecar = SidecarProcess(site, said)
+    try:
+        sidecar.await_start()
+        until(lambda: re.search(r"pushes on port (\d+)", said.read_text()) is not None)
+        found = re.search(r"pushes on port (\d+)", said.read_text())
+        assert found is not None
+        with closing(HTTPConnection("127.0.0.1", int(found[1]), timeout=30)) as connection:
+            taken = [_push(connection, number) for number in range(PUSHES)]
+            connection.request("GET", "/readyz")
+            ready = connection.getresponse()
+            assert (ready.status, b"not recognised" in ready.read()) == (503, True)
+        assert sidecar.stop() == 0
+    finally:
+        sidecar.kill()
+    assert taken == [202] * PUSHES
+    arrived = {(one.request_id, str(one.kind)) for one in site.sequences()}
+    assert arrived == {
+        (f"r-{number}", kind) for number in range(PUSHES) for kind in ("prompt", "response")
+    }
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert str(CANARY).encode() not in path.read_bytes(), path
+
+
+def _push(connection: HTTPConnection, number: int) -> int:
+    ids = [number, CANARY, *range(30)]
+    body = request(request_id=f"r-{number}", started_at_ms=NOW_MS + number, prompt_ids=ids)
+    del body["ended_at_ms"]
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/v1/sequences", json.dumps({"requests": [body]}), headers)
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status

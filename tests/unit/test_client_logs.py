@@ -1,0 +1,75 @@
+"""Kafka's clients never log at debug level, whatever the level of the process."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from ingest.client_logs import LIBRARIES, hold_client_logs, keep_to_errors
+
+LOGGERS = (*LIBRARIES, *(f"{name}.protocol.parser" for name in LIBRARIES))
+
+
+@pytest.fixture(autouse=True)
+def levels() -> Iterator[None]:
+    """Give every logger back as it was."""
+    loggers = [logging.getLogger(name) for name in ("", *LOGGERS)]
+    before = [(one, one.level, one.propagate, list(one.handlers)) for one in loggers]
+    for one in loggers[1:]:
+        one.setLevel(logging.NOTSET)
+    yield
+    for one, level, propagate, handlers in before:
+        one.setLevel(level)
+        one.propagate = propagate
+        one.handlers[:] = handlers
+
+
+class Listener(logging.Handler):
+    """Remembers what it hears."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.heard.append(record.getMessage())
+
+
+def debug_enabled() -> set[str]:
+    return {name for name in LOGGERS if logging.getLogger(name).isEnabledFor(logging.DEBUG)}
+
+
+@pytest.mark.parametrize("level", [logging.NOTSET + 1, logging.DEBUG])
+def test_nothing_comes_at_debug_level(level: int) -> None:
+    logging.getLogger().setLevel(level)
+    assert debug_enabled() == set(LOGGERS)
+    hold_client_logs()
+    assert not debug_enabled()
+    assert logging.getLogger("kafka.protocol.parser").isEnabledFor(logging.INFO)
+
+
+def test_a_level_that_is_set_later_for_the_process_changes_nothing() -> None:
+    logging.getLogger().setLevel(logging.WARNING)
+    hold_client_logs()
+    logging.getLogger().setLevel(logging.DEBUG)
+    assert not debug_enabled()
+
+
+def test_a_logger_with_a_level_of_its_own_is_raised_and_a_higher_one_stays() -> None:
+    logging.getLogger("aiokafka.protocol.parser").setLevel(logging.DEBUG)
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    hold_client_logs()
+    assert not debug_enabled()
+    assert logging.getLogger("kafka").level == logging.CRITICAL
+
+
+def test_what_is_kept_to_errors_is_heard_by_listeners_only(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listener = Listener()
+    keep_to_errors("kafka")
+    logging.getLogger("kafka").addHandler(listener)
+    logging.getLogger("kafka.protocol.parser").error("refused")
+    assert not caplog.records
+    assert listener.heard == ["refused"]
+    assert capsys.readouterr().err == ""
