@@ -1,6 +1,7 @@
 """The vLLM reader on small hand-made logs: every version and format, every cause of loss."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,11 +17,13 @@ CORE = "(APIServer pid=7) INFO 03-01 10:00:02 [v1/engine/async_llm.py:783] "
 PARAMS = "SamplingParams(n={n}, stop=[], ignore_eos=False, max_tokens={limit}, min_tokens=0)"
 
 
-def read(*lines: str | bytes, **options: int) -> tuple[list[RawRequest], Coverage]:
+def read(
+    *lines: str | bytes, year: int = 2026, **options: Any
+) -> tuple[list[RawRequest], Coverage]:
     coverage = Coverage()
     raw = [line.encode() if isinstance(line, str) else line for line in lines]
-    options = {"year": 2026, **options}
-    return list(VllmLog(enumerate(raw, 1), engine="e1", coverage=coverage, **options)), coverage
+    log = VllmLog(enumerate(raw, 1), engine="e1", coverage=coverage, year=year, **options)
+    return list(log), coverage
 
 
 def details(name: str, ids: object, text: object = None) -> str:
