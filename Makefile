@@ -16,7 +16,7 @@ LOAD := $(if $(MINUTES),--minutes $(MINUTES)) $(if $(RATE),--tokens-per-second $
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(READY) ## Make the virtual environment .venv with everything the other targets need
@@ -82,6 +82,10 @@ tenants: $(READY) ## Measure the memory of a million tenants in ten thousand poo
 .PHONY: bench
 bench: $(READY) ## Measure speed and memory on this machine (BENCH=kernels, endtoend, records, JSON=FILE)
 	@$(if $(BENCH),$(BIN)/python -m detector.benchmarks $(BENCH) $(if $(JSON),--json $(JSON)),$(BIN)/bleedwatch bench)
+
+.PHONY: long
+long: $(READY) ## Run the tests on recorded traffic that take many minutes
+	@BLEEDWATCH_TEST_LONG=1 $(BIN)/python -m pytest --timeout=1800 tests/long
 
 .PHONY: fuzz
 fuzz: $(READY) ## Feed the readers broken input (FUZZ_INPUTS=100000)

@@ -82,7 +82,7 @@ class HashKeys:
             raise SettingsError(
                 "a sidecar needs the secret under which it hashes and seals",
                 where="key_file",
-                hint="bleedwatch key new makes one; give it to sidecars and workers",
+                hint="bleedwatch key new PATH makes one; give it to sidecars and workers",
             )
         self.rotating = RotatingKeys(settings.key_file, settings.sealing, now_s=time.monotonic())
         self._table = self._made()

@@ -1,8 +1,10 @@
 """Where recorded traffic lies, and what is not collected without it or without torch.
 
 BLEEDWATCH_EVAL_DATA names a folder of recorded traffic. Without it the folders of RECORDED are left
-out, and the header of the run says so; everything else runs on traffic made here. tests/torch_path
-is collected only where torch is installed; without a CUDA device it runs on the CPU.
+out, and the header of the run says so; everything else runs on traffic made here. tests/long, which
+needs recorded traffic and many minutes, is collected by `make long` only, and the header says so.
+tests/torch_path is collected only where torch is installed; without a CUDA device it runs on the
+CPU.
 """
 
 import os
@@ -23,9 +25,15 @@ RECORDED = {
 
 _FOLDER = os.environ.get(VARIABLE)
 
+LONG = "BLEEDWATCH_TEST_LONG"
+"""Set by `make long`: the tests that take many minutes are collected too."""
+
+_LONG = bool(_FOLDER and os.environ.get(LONG))
+
 _TORCH = find_spec("torch") is not None
 
 collect_ignore = [] if _FOLDER else list(RECORDED)
+collect_ignore += [] if _LONG else ["long"]
 collect_ignore += [] if _TORCH else ["torch_path"]
 
 
@@ -36,12 +44,14 @@ def pytest_configure() -> None:
 
 def pytest_report_header() -> list[str]:
     torch = "installed" if _TORCH else "not installed; not collected: tests/torch_path (gpu extra)"
+    long = "collected" if _LONG else "not collected: tests/long (make long)"
     if _FOLDER:
-        return [f"recorded traffic: {_FOLDER}", f"torch: {torch}"]
+        return [f"recorded traffic: {_FOLDER}", f"torch: {torch}", f"long tests: {long}"]
     left_out = "; ".join(f"tests/{name} ({what})" for name, what in RECORDED.items())
     return [
         f"recorded traffic: none, {VARIABLE} is not set; not collected: {left_out}",
         f"torch: {torch}",
+        f"long tests: {long}",
     ]
 
 

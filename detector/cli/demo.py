@@ -7,7 +7,7 @@ import typer
 from detector.cli import options
 from detector.cli.examples import with_examples
 from detector.cli.output import Format
-from detector.cli.terminal import note, progress
+from detector.cli.terminal import note, program, progress
 
 
 @with_examples
@@ -35,4 +35,4 @@ def demo(
     with progress("making traffic") as on_progress:
         report = sample.run_demo(settings, on_progress=on_progress, seed=seed)
     show_report(report, output, saved_as=save)
-    note("this was sample traffic; search your own with: bleedwatch replay FILES...")
+    note(f"this was sample traffic; search your own with: {program()} replay FILES...")

@@ -42,6 +42,7 @@ class LogEvidence:
     written_ms: int = 0
     newest_ms: int | None = None
     """The latest time that a request tells."""
+    lines: int = 0
     requests: int = 0
     with_tenant: int = 0
     coverage: Coverage = field(default_factory=Coverage)
@@ -94,7 +95,7 @@ def _read(evidence: LogEvidence, block: bytes, settings: Settings) -> None:
     )
     runtime = RuntimeLines(coverage=coverage)
     lines = Splitter(0, coverage=coverage).feed(block if block.endswith(b"\n") else block + b"\n")
-    coverage.lines += len(lines)
+    evidence.lines = len(lines)
     whole = [line for one in lines if (line := runtime.take(one)) is not None]
     tenancy = Tenancy(settings.tenancy)
     for request in _requests(reader, whole):

@@ -51,7 +51,7 @@ def _told(log: LogEvidence, facts: Facts) -> Verdict:
         return Verdict(
             Level.ERROR,
             log.path,
-            f"the form of its {log.coverage.lines:,} last lines is not known",
+            f"the form of its {log.lines:,} last lines is not known",
             "set sidecar.format, or follow the log of the engine",
         )
     return _shown(log, facts)
@@ -61,7 +61,7 @@ def _shown(log: LogEvidence, facts: Facts) -> Verdict:
     if not log.requests:
         kind = log.coverage.kind or facts.settings.sidecar.format
         hint = _OFF.get(kind, "let the source write requests, see docs/input-format.md")
-        found = f"no request in its {log.coverage.lines:,} last lines: request logging seems off"
+        found = f"no request in its {log.lines:,} last lines: request logging seems off"
         return Verdict(Level.ERROR, log.path, found, hint)
     broken = sum(log.coverage.broken_by_reason.values())
     if broken:

@@ -49,7 +49,7 @@ def listening(settings: Settings) -> Iterator[Listening]:
         raise SettingsError(
             "who listens needs the secret that sidecars seal under",
             where="key_file",
-            hint="bleedwatch key new makes one; give it to both sides",
+            hint="bleedwatch key new PATH makes one; give it to both sides",
         )
     topics = topic_names(settings.kafka.topic_prefix)
     received = Received(

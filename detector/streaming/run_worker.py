@@ -72,7 +72,7 @@ def run(settings: Settings, *, on_start: Callable[[Started], None]) -> None:
         raise SettingsError(
             "a worker needs the secret under which the senders seal",
             where="key_file",
-            hint="bleedwatch key new makes one; give it to senders and workers",
+            hint="bleedwatch key new PATH makes one; give it to senders and workers",
         )
     keys = WorkerKeys(settings.key_file, settings.sealing)
     _compile_kernels(settings, TagKeys(keys.current.tag_key))

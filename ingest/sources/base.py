@@ -74,6 +74,9 @@ class CoverageSink(Protocol):
     `unmapped`, or `broken` without a line. Reasons are fixed words, used as counter labels.
     """
 
+    lines: int
+    """Lines that a reader was given."""
+
     def read(self, request: RawRequest) -> None:
         """Count a request that is about to be yielded, with its losses; keeps no ids."""
         ...

@@ -77,6 +77,7 @@ class JsonlLog:
 
     def take(self, number: int, raw: bytes) -> Iterable[RawRequest]:
         """Read one line; return its request."""
+        self._coverage.lines += 1
         if not raw or raw.isspace():
             return ()
         try:

@@ -56,7 +56,7 @@ def up(run: Path) -> None:
     line = f"BLEEDWATCH_KAFKA__BOOTSTRAP_SERVERS={server.bootstrap}\n"
     (run / ENV).write_text(line, encoding="utf-8")
     print(f"Kafka serves {server.bootstrap} after {time.monotonic() - began:.1f} s")
-    print(f"next: set -a; . {run / ENV}; set +a; bleedwatch topics create")
+    print(f"next: set -a; . {run / ENV}; set +a; .venv/bin/bleedwatch topics create")
 
 
 def down(run: Path) -> None:
