@@ -5,6 +5,11 @@ kafka-python logs SASL answers, aiokafka and Faust whole records. Whoever makes 
 """
 
 import logging
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
 from typing import Final
 
 LIBRARIES: Final = ("kafka", "aiokafka", "faust", "mode")
@@ -37,3 +42,45 @@ def keep_to_errors(library: str) -> None:
     logger.propagate = False
     if not any(isinstance(one, logging.NullHandler) for one in logger.handlers):
         logger.addHandler(logging.NullHandler())
+
+
+REPEAT_S: Final = 30.0
+"""How long a repeated line of a library is held back: a broker that is away gives 80 a second."""
+
+
+class Seldom(logging.Filter):
+    """Passes a line of a client library once in REPEAT_S, by where it is written, and no traceback.
+
+    Lines of ours always pass, whole.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._told: dict[tuple[str, int], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a line is to be written."""
+        if record.name.partition(".")[0] not in (*LIBRARIES, "asyncio"):
+            return True
+        at, now_s = (record.pathname, record.lineno), self._clock()
+        if now_s - self._told.get(at, -math.inf) < REPEAT_S:
+            return False
+        self._told[at] = now_s
+        record.exc_info = record.exc_text = None
+        return True
+
+
+def brief_logs() -> None:
+    """Log warnings to stderr for people: neither floods nor tracebacks of client libraries."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.addFilter(Seldom())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    log = logging.getLogger(__name__)
+
+    def told(error: "threading.ExceptHookArgs | sys.UnraisableHookArgs") -> None:
+        log.warning("a thread of a client library ended: %s", error.exc_type.__name__)
+
+    threading.excepthook = told
+    sys.unraisablehook = told

@@ -149,6 +149,22 @@ def exit_code(findings: Sequence["Finding"], fail_on: FailOn) -> int:
     return FINDINGS if any(finding.severity.rank >= floor for finding in findings) else OK
 
 
+def show_partial(
+    findings: Sequence["Finding"], form: Format, *, saved_as: str | None, told: bool
+) -> None:
+    """Write what was found before an error ended a search that cannot be repeated."""
+    if not findings:
+        return
+    if saved_as:
+        with suppress(OSError):  # what ended the search is told, and what it found is shown
+            save_findings(findings, saved_as)
+    if form is Format.TABLE:
+        show_findings(gravest_first(findings))
+    elif not told:
+        write("".join(_json_lines(findings)))
+    note(f"{counted(len(findings), 'finding')} before the error")
+
+
 def save_findings(findings: Sequence["Finding"], file: str) -> None:
     """Write findings as JSON lines; a file is whole or not there, and only its owner may read it.
 

@@ -1,6 +1,6 @@
 """`bleedwatch run all`: the whole stream in one process, over a broker in memory."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,6 +8,14 @@ from detector.cli import options
 from detector.cli.examples import with_examples
 from detector.cli.options import FailOn
 from detector.cli.output import Format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from detector.config.root import Settings
+    from detector.finding import Finding
+    from detector.service import ReplayReport
+    from detector.streaming.run_all import Input
 
 
 @with_examples
@@ -60,37 +68,67 @@ def run_all(
     from detector.cli import report
     from detector.cli.listen import check_source, heard, listen_settings
     from detector.cli.stop import stop_on_signals
-    from detector.cli.terminal import progress, write
+    from detector.cli.terminal import progress
     from detector.config.load import load_settings
-    from detector.streaming.run_all import Input, run
+    from detector.streaming.run_all import Input
 
     check_source(files, listen)
     if save is not None:
         report.check_savable(save)
     chosen = [*(assignments or ()), *listen_settings(listen)]
     settings = load_settings(config, assignments=chosen, key_file=key_file).settings
-    at_once = output is Format.JSONL
     with (
         stop_on_signals() as stop,
         progress("reading") as on_progress,
         heard(settings, listen) as port,
     ):
-        found = run(
-            Input(
-                paths=files or (),
-                log_format=log_format,
-                engine=engine,
-                kv_pool=kv_pool,
-                history=history or (),
-                on_progress=on_progress,
-                received=None if port is None else port.received,
-            ),
-            settings,
-            on_finding=(lambda finding: write(report.finding_line(finding))) if at_once else None,
-            stopped=stop if port is None else port.until(stop),
+        source = Input(
+            paths=files or (),
+            log_format=log_format,
+            engine=engine,
+            kv_pool=kv_pool,
+            history=history or (),
+            on_progress=on_progress,
+            received=None if port is None else port.received,
         )
-    report.show_report(found, output, saved_as=save, told=at_once)
+        until = stop if port is None else port.until(stop)
+        found = _searched(source, settings, output, save=save, stopped=until)
+    report.show_report(found, output, saved_as=save, told=output is Format.JSONL)
     if stop.exit_code is not None:
         raise typer.Exit(stop.exit_code)
     report.check_judged(found)
     raise typer.Exit(report.exit_code(found.findings, fail_on))
+
+
+def _searched(
+    source: "Input",
+    settings: "Settings",
+    output: Format,
+    *,
+    save: str | None,
+    stopped: "Callable[[], bool]",
+) -> "ReplayReport":
+    """Search, telling findings as they are made if the form allows it.
+
+    What was found on live input before an error is shown: nobody can search that input again.
+    """
+    from detector.cli import report
+    from detector.cli.terminal import write
+    from detector.errors import BleedwatchError
+    from detector.service import surest
+    from detector.streaming.run_all import run
+
+    at_once = output is Format.JSONL
+    made: list[Finding] = []
+
+    def tell(finding: "Finding") -> None:
+        made.append(finding)
+        if at_once:
+            write(report.finding_line(finding))
+
+    try:
+        return run(source, settings, on_finding=tell, stopped=stopped)
+    except BleedwatchError:
+        if source.is_live:
+            report.show_partial(surest(made), output, saved_as=save, told=at_once)
+        raise

@@ -52,6 +52,7 @@ def run_sidecar(
     from detector.cli.stop import stop_on_signals
     from detector.config.load import load_settings
     from detector.sidecar import Started, run
+    from ingest.client_logs import keep_to_errors
 
     given = {
         "files": list(files) if files else None,
@@ -78,6 +79,8 @@ def run_sidecar(
         note(f"sidecar sends {', '.join(sources)} to {sidecar.servers}, {ports}")
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    # What it could not reach comes to us as an error or a problem, with the next step.
+    keep_to_errors("kafka")
     with stop_on_signals() as stop:
         health = run(settings, stopped=stop, on_start=started)
     state = "all is acknowledged" if not health.unsafe_bytes else "not all is acknowledged"

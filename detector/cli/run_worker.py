@@ -19,11 +19,9 @@ def run_worker(
     For example:
       bleedwatch run worker --key-file secret.key --set kafka.bootstrap_servers=broker:9092
     """
-    import logging
-
     from detector.config.load import load_settings
     from detector.streaming.run_worker import Started, run
-    from ingest.client_logs import keep_to_errors
+    from ingest.client_logs import brief_logs, keep_to_errors
 
     settings = load_settings(config, assignments=assignments or (), key_file=key_file).settings
 
@@ -33,7 +31,7 @@ def run_worker(
             f"health on port {worker.health_port}"
         )
 
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    brief_logs()
     # What it could not reach comes to us as an error, with the next step.
     keep_to_errors("kafka")
     run(settings, on_start=started)

@@ -26,12 +26,17 @@ def followed(
     """
     waiting: queue.Queue[_R | BaseException | _End] = queue.Queue(READ_AHEAD)
     threading.Thread(target=_read, args=(records, waiting), daemon=True).start()
-    while not stopped():
+    left: int | None = None
+    while left != 0:
+        if left is None and stopped():
+            left = waiting.qsize()  # what was read by then is given, nothing that comes later
+            continue
         try:
             item = waiting.get(timeout=tick_s)
         except queue.Empty:
             yield None
             continue
+        left = None if left is None else left - 1
         if isinstance(item, BaseException):
             raise item
         if isinstance(item, _End):

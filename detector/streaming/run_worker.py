@@ -159,7 +159,9 @@ def _shared(
 
 async def _until_stopped(worker: FaustWorker) -> None:
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:  # nohup ignores SIGHUP, and that stays
+            continue
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await worker.run(stop)
 

@@ -1,12 +1,15 @@
 """Serves the port of a sidecar from a thread of its own."""
 
+import asyncio
 import logging
 import socket
 import threading
 from typing import Final
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from detector.errors import SettingsError
 from ingest.push.settings import PushSettings
@@ -21,6 +24,36 @@ CLOSE_S: Final = 5.0
 """How long closing waits for requests that are being answered."""
 
 
+class _Protocol(H11Protocol):
+    """Closes a connection whose request has no whole head in time; uvicorn waits for ever."""
+
+    head_s = 10.0
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_head()
+        super().connection_lost(exc)
+
+    def _watch_head(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._forget_head()
+        elif self._head_timer is None:  # further bytes of a head give it no more time
+            self._head_timer = self.loop.call_later(self.head_s, self.transport.close)
+
+    def _forget_head(self) -> None:
+        timer, self._head_timer = self._head_timer, None
+        if timer is not None:
+            timer.cancel()
+
+
 class PushServer:
     """Listens until it is closed. Raises SettingsError if the address cannot be listened on."""
 
@@ -30,7 +63,7 @@ class PushServer:
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http="h11",
+                http=type("_Bound", (_Protocol,), {"head_s": settings.read_ms / 1000}),
                 ws="none",
                 lifespan="off",
                 log_config=None,

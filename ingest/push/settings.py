@@ -43,7 +43,8 @@ class PushSettings(Section):
         64, description="Connections at once; one more gets 503."
     )
     read_ms: Positive = Field(
-        10_000, description="How long a client may take to send a body it has begun."
+        10_000,
+        description="How long a client may take to send the head of a request, and then its body.",
     )
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ingest.client_logs import LIBRARIES, hold_client_logs, keep_to_errors
+from ingest.client_logs import LIBRARIES, Seldom, hold_client_logs, keep_to_errors
 
 LOGGERS = (*LIBRARIES, *(f"{name}.protocol.parser" for name in LIBRARIES))
 
@@ -73,3 +73,24 @@ def test_what_is_kept_to_errors_is_heard_by_listeners_only(
     assert not caplog.records
     assert listener.heard == ["refused"]
     assert capsys.readouterr().err == ""
+
+
+def _line(name: str, number: int) -> logging.LogRecord:
+    told = (OSError, OSError("away"), None)
+    return logging.LogRecord(name, logging.ERROR, "client.py", number, "no broker", (), told)
+
+
+def test_a_line_of_a_client_is_told_once_in_a_while_and_without_traceback() -> None:
+    now_s = 0.0
+    seldom = Seldom(lambda: now_s)
+    first, again, other = _line("aiokafka.conn", 7), _line("aiokafka.conn", 7), _line("kafka", 8)
+    assert [seldom.filter(one) for one in (first, again, other)] == [True, False, True]
+    assert first.exc_info is None
+    now_s = 31.0
+    assert seldom.filter(_line("aiokafka.conn", 7))
+
+
+def test_lines_of_ours_always_pass_whole() -> None:
+    seldom = Seldom(lambda: 0.0)
+    lines = [_line("ingest.faust_app", 7) for _ in range(2)]
+    assert all(seldom.filter(one) and one.exc_info for one in lines)

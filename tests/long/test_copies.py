@@ -1,6 +1,6 @@
 """Edited copies planted into the recorded hour: what runs find, and what only copies find.
 
-`python -m tests.eval_data.test_copies DIR` prints the table of docs/evaluation.md.
+`python -m tests.long.test_copies DIR` prints the table of docs/evaluation.md.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """The recorded hour with all pools compared: no clean finding more, and copies across pools found.
 
-`python -m tests.eval_data.test_global_tier DIR` prints the table of docs/streaming.md.
+`python -m tests.long.test_global_tier DIR` prints the table of docs/streaming.md.
 """
 
 import sys
