@@ -16,6 +16,9 @@ from tests.e2e.traffic import pairs, write_config, write_jsonl
 
 PAIRS = 4
 
+SPOILED = 150
+"""Pairs that nobody can open: more messages than end a process."""
+
 
 @pytest.fixture
 def key(tmp_path: Path) -> Path:
@@ -68,6 +71,33 @@ def test_a_sidecar_and_a_monitor_find_what_a_replay_finds(
     wanted = replayed(capsys, sure, log)
     assert len(found) == PAIRS
     assert found == {one["id"] for one in wanted["findings"]}
+
+
+def test_a_sender_with_another_key_ends_it_but_not_what_was_found(
+    sure: Path, key: Path, tmp_path: Path
+) -> None:
+    saved = tmp_path / "saved.jsonl"
+    words = ("run", "all", "--listen", "0", "--config", sure, "--key-file", key, "--save", saved)
+    new_secret(tmp_path / "other")
+    few = write_jsonl(tmp_path / "few.jsonl", pairs(PAIRS))
+    many = write_jsonl(tmp_path / "many.jsonl", pairs(SPOILED, seed=4))
+    with subprocess.Popen(
+        [*PROGRAM, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment(),
+    ) as monitor:  # fmt: skip
+        port = port_of(monitor.stderr)
+        for log, secret in ((few, key), (many, tmp_path / "other")):
+            run(
+                *("run", "sidecar", "-", "--format", "jsonl", "--config", sure),
+                *("--key-file", secret, "--set", "packing.target_bytes=1KiB"),
+                *("--set", f"http.url=http://127.0.0.1:{port}", "--set", "metrics.port=0"),
+                stdin=log.read_bytes(),
+            )
+        _, told = monitor.communicate(timeout=60)
+    assert monitor.returncode == 2
+    assert b"unknown_key" in told
+    assert b"Traceback" not in told
+    assert len(saved.read_bytes().splitlines()) == PAIRS
 
 
 @pytest.mark.parametrize(
