@@ -43,7 +43,10 @@ def status(port: int, path: str) -> int:
             return int(error.code)
 
 
-def test_it_finds_says_that_it_is_well_and_stops(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_it_finds_says_that_it_is_well_and_stops(
+    cluster: Cluster, tmp_path: Path, number: signal.Signals
+) -> None:
     start_ms = now_ms() - 2 * COUNT * STEP_MS
     cluster.send(cluster.packed(bleeding(1, COUNT, start_ms)))
     log = tmp_path / "log"
@@ -54,7 +57,7 @@ def test_it_finds_says_that_it_is_well_and_stops(cluster: Cluster, tmp_path: Pat
             assert found
             until(lambda: status(int(found[1]), "/readyz") == 200)
             assert status(int(found[1]), "/livez") == 200
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(number)
             assert process.wait(10) == 0
         finally:
             process.kill()
