@@ -68,21 +68,8 @@ class Pushing:
         return given
 
     def until(self, stopped: Callable[[], bool]) -> Callable[[], bool]:
-        """Return the same; once it says so nothing more is taken, so that the loop can end."""
-
-        def closed() -> bool:
-            has_stopped = stopped()
-            if has_stopped:
-                self.close()
-            return has_stopped
-
-        return closed
-
-    def close(self) -> None:
-        """Take no more."""
-        server, self.server = self.server, None
-        if server is not None:
-            server.close()
+        """Return the same; with a port, once it says so nothing more is taken."""
+        return stopped if self.server is None else self.server.until(stopped)
 
 
 @contextmanager
@@ -121,6 +108,6 @@ def pushing(
     try:
         yield made
     finally:
-        made.close()
+        made.server.close()
         if made.intake.waiting_bytes:
             _log.warning("%d bytes of pushes were taken and lost", made.intake.waiting_bytes)

@@ -122,7 +122,7 @@ def run(
         composed(
             settings,
             lambda: new_outlet(settings),
-            feeds=(*pushes.feeds, *scraped.feeds, *kv_events),
+            feeds=(*pushes.feeds, *map(pushes.heard, scraped.feeds), *kv_events),
             signals_of=scraped.overheard(log_signals(settings)),
         ) as running,
         running.board.serving() as server,

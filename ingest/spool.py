@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 
 from detector.errors import BrokerError
 from ingest.broker import Message
+from ingest.folder_sync import sync_folder
 from ingest.spool_counts import Dropped, SpoolCounts
-from ingest.spool_folder import cannot_use, locked, no_room, sync_folder
+from ingest.spool_folder import cannot_use, locked, no_room
 from ingest.spool_segment import START, Segment, frame
 from ingest.spool_settings import SpoolSettings
 

@@ -1,6 +1,5 @@
-"""The folder of a spool: locked for one process, synced, and the errors when it is unusable."""
+"""The folder of a spool: locked for one process, and the errors when it is unusable."""
 
-import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -28,16 +27,6 @@ def locked(folder: Path) -> int:
             hint="give each sidecar a spool.folder of its own",
         ) from None
     return lock
-
-
-def sync_folder(folder: Path) -> None:
-    """Return once the disk knows the names in it. Raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):  # some network file systems cannot
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def cannot_use(folder: Path, error: OSError) -> InputError:

@@ -21,14 +21,12 @@ Logs = Annotated[
     list[str], typer.Argument(metavar="FILES...", help="Logs of past traffic; - is stdin.")
 ]
 
-LogFormat = Annotated[str, typer.Option("--format", help="auto, jsonl, vllm or sglang.")]
-
 
 @app.command("load")
 @with_examples
 def load(
     files: Logs,
-    log_format: LogFormat = "auto",
+    log_format: options.LogFormat = "auto",
     config: options.Config = None,
     assignments: options.Assignments = None,
     key_file: options.KeyFile = None,

@@ -41,5 +41,5 @@ def heard(settings: "Settings", listen: str | None) -> Iterator["Listening | Non
     from detector.streaming.listening import listening
 
     with listening(settings) as made:
-        note(f"takes what sidecars send on port {made.port}")
+        note(f"takes what sidecars send on port {made.server.port}")
         yield made

@@ -52,3 +52,22 @@ SaveFindings = Annotated[
 FailOnSeverity = Annotated[
     FailOn, typer.Option("--fail-on", help="Lowest severity that makes the exit code 1.")
 ]
+
+LogFormat = Annotated[
+    str, typer.Option("--format", metavar="NAME", help="auto, jsonl, vllm or sglang.")
+]
+
+Engine = Annotated[
+    str | None,
+    typer.Option("--engine", metavar="NAME", help="Engine, where the log does not name it."),
+]
+
+KvPool = Annotated[
+    str | None,
+    typer.Option("--kv-pool", metavar="NAME", help="KV pool, where it is not the engine."),
+]
+
+History = Annotated[
+    list[str] | None,
+    typer.Option("--history", metavar="FILE", help="Earlier traffic to learn from; repeatable."),
+]

@@ -17,23 +17,10 @@ def replay(
         list[str],
         typer.Argument(metavar="FILES...", help="Logs, also .gz and .zst; - is stdin."),
     ],
-    log_format: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="auto, jsonl, vllm or sglang.")
-    ] = "auto",
-    engine: Annotated[
-        str | None,
-        typer.Option("--engine", metavar="NAME", help="Engine, where the log does not name it."),
-    ] = None,
-    kv_pool: Annotated[
-        str | None,
-        typer.Option("--kv-pool", metavar="NAME", help="KV pool, where it is not the engine."),
-    ] = None,
-    history: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--history", metavar="FILE", help="Earlier traffic to learn from; repeatable."
-        ),
-    ] = None,
+    log_format: options.LogFormat = "auto",
+    engine: options.Engine = None,
+    kv_pool: options.KvPool = None,
+    history: options.History = None,
     config: options.Config = None,
     assignments: options.Assignments = None,
     key_file: options.KeyFile = None,

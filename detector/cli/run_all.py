@@ -24,23 +24,10 @@ def run_all(
         list[str] | None,
         typer.Argument(metavar="FILES...", help="Logs, also .gz and .zst; - follows stdin."),
     ] = None,
-    log_format: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="auto, jsonl, vllm or sglang.")
-    ] = "auto",
-    engine: Annotated[
-        str | None,
-        typer.Option("--engine", metavar="NAME", help="Engine, where the log does not name it."),
-    ] = None,
-    kv_pool: Annotated[
-        str | None,
-        typer.Option("--kv-pool", metavar="NAME", help="KV pool, where it is not the engine."),
-    ] = None,
-    history: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--history", metavar="FILE", help="Earlier traffic to learn from; repeatable."
-        ),
-    ] = None,
+    log_format: options.LogFormat = "auto",
+    engine: options.Engine = None,
+    kv_pool: options.KvPool = None,
+    history: options.History = None,
     listen: Annotated[
         str | None,
         typer.Option("--listen", metavar="[HOST:]PORT", help="Take what sidecars send by HTTP."),
@@ -91,7 +78,7 @@ def run_all(
             on_progress=on_progress,
             received=None if port is None else port.received,
         )
-        until = stop if port is None else port.until(stop)
+        until = stop if port is None else port.server.until(stop)
         found = _searched(source, settings, output, save=save, stopped=until)
     report.show_report(found, output, saved_as=save, told=output is Format.JSONL)
     if stop.exit_code is not None:

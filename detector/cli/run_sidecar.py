@@ -22,10 +22,7 @@ def run_sidecar(
     engine: Annotated[
         str | None, typer.Option("--engine", metavar="NAME", help="Engine of all logs.")
     ] = None,
-    kv_pool: Annotated[
-        str | None,
-        typer.Option("--kv-pool", metavar="NAME", help="KV pool, where it is not the engine."),
-    ] = None,
+    kv_pool: options.KvPool = None,
     checkpoint: Annotated[
         str | None,
         typer.Option("--checkpoint", metavar="FILE", help="Where to keep how far logs are read."),

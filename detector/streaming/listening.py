@@ -1,7 +1,8 @@
 """Composition of a `run all` that listens: messages of sidecars over HTTP, in place of Kafka."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from detector.config.root import Settings
 from detector.errors import SettingsError
@@ -13,30 +14,11 @@ from ingest.push.token import read_token
 from ingest.topics import topic_names
 
 
-class Listening:
+class Listening(NamedTuple):
     """What has come, and the port that it comes to."""
 
-    def __init__(self, received: Received, server: PushServer) -> None:
-        self.received = received
-        self.port = server.port
-        self._server: PushServer | None = server
-
-    def until(self, stopped: Callable[[], bool]) -> Callable[[], bool]:
-        """Return the same; once it says so nothing more is taken, so that all can be finished."""
-
-        def closed() -> bool:
-            has_stopped = stopped()
-            if has_stopped:
-                self.close()
-            return has_stopped
-
-        return closed
-
-    def close(self) -> None:
-        """Take no more."""
-        server, self._server = self._server, None
-        if server is not None:
-            server.close()
+    received: Received
+    server: PushServer
 
 
 @contextmanager
@@ -58,8 +40,8 @@ def listening(settings: Settings) -> Iterator[Listening]:
         most_message_bytes=settings.kafka.max_message_bytes,
     )
     bodies = Bodies(settings.push, read_token(settings.push.token_file))
-    made = Listening(received, PushServer(receiver(received, bodies, not_live=list), settings.push))
+    server = PushServer(receiver(received, bodies, not_live=list), settings.push)
     try:
-        yield made
+        yield Listening(received, server)
     finally:
-        made.close()
+        server.close()

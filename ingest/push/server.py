@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import threading
+from collections.abc import Callable
 from typing import Final
 
 import h11
@@ -58,6 +59,7 @@ class PushServer:
     """Listens until it is closed. Raises SettingsError if the address cannot be listened on."""
 
     def __init__(self, app: ASGIApp, settings: PushSettings) -> None:
+        self._is_closed = False
         self._socket = _listening(settings)
         self._server = uvicorn.Server(
             uvicorn.Config(
@@ -87,9 +89,22 @@ class PushServer:
         """The TCP port that is listened on."""
         return int(self._socket.getsockname()[1])
 
+    def until(self, stopped: Callable[[], bool]) -> Callable[[], bool]:
+        """Return the same; once it says so nothing more is taken, so that the rest can end."""
+
+        def closed() -> bool:
+            has_stopped = stopped()
+            if has_stopped:
+                self.close()
+            return has_stopped
+
+        return closed
+
     def close(self) -> None:
-        """Take no more; what is being answered is finished."""
-        self._server.should_exit = True
+        """Take no more; what is being answered is finished. A second time does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = self._server.should_exit = True
         self._thread.join(2 * CLOSE_S)
         self._socket.close()
 

@@ -4,7 +4,6 @@ Holds places, times, names of files and of requests; nothing that was said. Writ
 synced and renamed, so a crash leaves the old one or the new one.
 """
 
-import contextlib
 import fcntl
 import os
 import secrets
@@ -14,6 +13,7 @@ from typing import Final
 import msgspec
 
 from detector.errors import InputError
+from ingest.folder_sync import sync_folder
 from ingest.tail.identity import SALT_BYTES
 from ingest.tail.siblings import FileMark
 
@@ -84,7 +84,7 @@ class CheckpointFile:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(fresh, self._path)
-            _sync_folder(self._path.parent)
+            sync_folder(self._path.parent)
         except OSError as error:
             raise _cannot(str(self._path), error) from None
         self.logs = logs
@@ -109,15 +109,6 @@ class CheckpointFile:
                 hint="move it away: reading begins anew then, and repeats are told apart by id",
             )
         return held
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):  # some network file systems cannot
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _cannot(path: str, error: OSError) -> InputError:

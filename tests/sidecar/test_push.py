@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.sidecar.process import SidecarProcess, Site
 from tests.streams.process import until
+from tests.unit.engine_server import engine_server, vllm_page
 from tests.unit.pushes import NOW_MS, request
 
 PUSHES = 50
@@ -23,10 +24,7 @@ def test_what_was_taken_arrives_though_the_sidecar_is_told_to_stop(
     sidecar = SidecarProcess(site, said)
     try:
         sidecar.await_start()
-        until(lambda: re.search(r"pushes on port (\d+)", said.read_text()) is not None)
-        found = re.search(r"pushes on port (\d+)", said.read_text())
-        assert found is not None
-        with closing(HTTPConnection("127.0.0.1", int(found[1]), timeout=30)) as connection:
+        with closing(HTTPConnection("127.0.0.1", _push_port(said), timeout=30)) as connection:
             taken = [_push(connection, number) for number in range(PUSHES)]
             connection.request("GET", "/readyz")
             ready = connection.getresponse()
@@ -42,6 +40,38 @@ def test_what_was_taken_arrives_though_the_sidecar_is_told_to_stop(
     for path in tmp_path.rglob("*"):
         if path.is_file():
             assert str(CANARY).encode() not in path.read_bytes(), path
+
+
+def test_a_scraped_engine_whose_pool_is_full_holds_gateways_back(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    said = tmp_path / "stderr"
+    with engine_server(metrics=vllm_page(usage=0.95)) as server:
+        scrape = {"targets": [{"url": server.url}], "interval_ms": 500}
+        site = Site(
+            tmp_path, kafka, topic_prefix, log_format="sglang", push={"port": 0}, scrape=scrape
+        )
+        sidecar = SidecarProcess(site, said)
+        try:
+            sidecar.await_start()
+            port = _push_port(said)
+            until(lambda: _status(port, "/v1/backpressure") == 503)
+            assert sidecar.stop() == 0
+        finally:
+            sidecar.kill()
+
+
+def _push_port(said: Path) -> int:
+    until(lambda: re.search(r"pushes on port (\d+)", said.read_text()) is not None)
+    found = re.search(r"pushes on port (\d+)", said.read_text())
+    assert found is not None
+    return int(found[1])
+
+
+def _status(port: int, path: str) -> int:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+        connection.request("GET", path)
+        return connection.getresponse().status
 
 
 def _push(connection: HTTPConnection, number: int) -> int:

@@ -203,7 +203,6 @@ def test_growing_to_two_million_postings_moves_a_bounded_part_at_a_time(
     assert index.nbytes < 36 * index.rows
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory from Linux")
 def test_a_small_table_takes_little_of_the_memory_that_it_may_take() -> None:
     keys, use = shingle_keys(text(1, 1009)), np.ones(1000, np.bool_)
     before, held = _resident(), []
