@@ -28,6 +28,11 @@ class BrokerRecord(NamedTuple):
     headers: Headers
     timestamp_ms: int
 
+    def __repr__(self) -> str:
+        """Place and size only: what others have sent may hold anything."""
+        size = len(self.value or b"")
+        return f"BrokerRecord({self.topic}/{self.partition} at {self.offset}, {size} bytes)"
+
 
 class Message(NamedTuple):
     """One record to publish. The key decides the partition, unless `partition` does."""
@@ -37,6 +42,10 @@ class Message(NamedTuple):
     key: bytes | None = None
     headers: Headers = ()
     partition: int | None = None
+
+    def __repr__(self) -> str:
+        """Topic and size only, as of a record."""
+        return f"Message({self.topic}, {len(self.value or b'')} bytes)"
 
 
 class Publisher(Protocol):

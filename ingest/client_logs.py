@@ -1,7 +1,7 @@
-"""Keeps what Kafka's client libraries log at debug level out of every log: passwords and records.
+"""What Kafka's client libraries log, fit to be read: no secrets, no floods, no tracebacks.
 
-kafka-python logs SASL answers, aiokafka and Faust whole records. Whoever makes a client calls
-`hold_client_logs` before.
+At debug level kafka-python logs SASL answers, aiokafka and Faust whole records. Whoever makes a
+client calls `hold_client_logs` before.
 """
 
 import logging
@@ -9,11 +9,14 @@ import math
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from typing import Final
 
 LIBRARIES: Final = ("kafka", "aiokafka", "faust", "mode")
 """The loggers at the root of each library."""
+
+_log = logging.getLogger(__name__)
 
 FLOOR: Final = logging.INFO
 """The lowest level that holds neither secrets nor records."""
@@ -77,10 +80,12 @@ def brief_logs() -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     handler.addFilter(Seldom())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    log = logging.getLogger(__name__)
+    threading.excepthook = _told
+    sys.unraisablehook = _told
 
-    def told(error: "threading.ExceptHookArgs | sys.UnraisableHookArgs") -> None:
-        log.warning("a thread of a client library ended: %s", error.exc_type.__name__)
 
-    threading.excepthook = told
-    sys.unraisablehook = told
+def _told(error: "threading.ExceptHookArgs | sys.UnraisableHookArgs") -> None:
+    """Log what ended a thread, or could not be let go of: the kind and the place, no values."""
+    frames = traceback.extract_tb(error.exc_traceback)
+    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    _log.warning("a thread or the end of an object failed: %s%s", error.exc_type.__name__, place)

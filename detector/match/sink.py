@@ -23,9 +23,9 @@ class Sink:
     party: int
     sequence: Sequence
     store: SequenceStore
-    keys: Keys
-    tagged: Keys
-    masked: Mask
+    keys: Keys = field(repr=False)
+    tagged: Keys = field(repr=False)
+    masked: Mask = field(repr=False)
     pool_keys: Keys = field(repr=False)
 
     @cached_property

@@ -63,7 +63,7 @@ class _Readers(NamedTuple):
 
 
 def run(settings: Settings, *, on_start: Callable[[Started], None]) -> None:
-    """Work until SIGTERM or SIGINT, then commit, leave the group and return.
+    """Work until SIGTERM, SIGINT or SIGHUP, then commit, leave the group and return.
 
     Raises SettingsError without a key file, KeyFileError, and BrokerError if the cluster is away or
     a topic is missing. A fault later ends the process with code 70, uncommitted.

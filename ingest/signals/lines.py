@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from ingest.sources.unshown import Unshown
+
 HEADER_BYTES: Final = 256
 """A message begins within so many bytes of its line: process, level, time, place before."""
 
@@ -35,8 +37,12 @@ class LogMessage(NamedTuple):
     place: str
     text: str
 
+    def __repr__(self) -> str:
+        """Place and length only: a message may hold text of a prompt."""
+        return f"LogMessage({self.place!r}, {len(self.text)} characters)"
 
-class _JsonLine(msgspec.Struct):
+
+class _JsonLine(Unshown):
     message: str
     name: str = ""
 

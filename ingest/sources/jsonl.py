@@ -13,13 +13,14 @@ from detector.errors import RecordError
 from ingest.limits import MAX_TIME_MS
 from ingest.sources.base import CoverageSink, Loss, RawRequest
 from ingest.sources.field_map import FieldMap, TimeUnit, mapped_fields
+from ingest.sources.unshown import Unshown
 
 _MS_PER_UNIT: Final = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 
 _Text = str | int | None  # ids and names are numbers in some logs
 
 
-class _Line(msgspec.Struct, gc=False):
+class _Line(Unshown, gc=False):
     """One line; names are those of the documented form. Unknown fields are ignored."""
 
     request_id: _Text = None

@@ -10,6 +10,7 @@ import msgspec
 
 from detector.errors import RecordError
 from ingest.sources.literals import LiteralError, keywords
+from ingest.sources.unshown import Unshown
 
 PREFIX_BYTES = 256
 """The record starts within the first bytes; a container runtime may put its own prefix there."""
@@ -30,7 +31,7 @@ _EVENTS: dict[str, Event] = {
 }
 
 
-class RequestFields(msgspec.Struct):
+class RequestFields(Unshown):
     """The part of a request object that matters, still of any type: the engine's, not ours.
 
     UNSET means that the level leaves the field out.
@@ -50,7 +51,7 @@ class RequestFields(msgspec.Struct):
     sampling_params: Any = None
 
 
-class AnswerFields(msgspec.Struct):
+class AnswerFields(Unshown):
     """The part of an answer that matters, still of any type."""
 
     text: Any = msgspec.UNSET
@@ -60,7 +61,7 @@ class AnswerFields(msgspec.Struct):
     embedding: Any = msgspec.UNSET
 
 
-class _JsonLine(msgspec.Struct):
+class _JsonLine(Unshown):
     timestamp: str
     event: str
     obj: RequestFields = msgspec.field(default_factory=RequestFields)

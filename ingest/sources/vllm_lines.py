@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from detector.errors import RecordError
+from ingest.sources.unshown import Unshown
 
 FALLBACK_YEAR = 1972
 """Text lines carry no year. Without one they get a leap year long past: distances hold."""
@@ -35,14 +36,14 @@ class LogLine:
     start_ms: int
     end_ms: int
     place: str
-    message: str
-    head: bytes = b""
+    message: str = field(repr=False)
+    head: bytes = field(default=b"", repr=False)
     continues: bool = False
     first_line: int = 0
     last_line: int = 0
 
 
-class _JsonLine(msgspec.Struct):
+class _JsonLine(Unshown):
     message: str
     asctime: str = ""
     timestamp: str = ""

@@ -16,35 +16,21 @@ from detector.torch_path import backend as torch_backend
 from detector.torch_path.backend import TorchBackend, has_cuda
 from detector.torch_path.winnow import flat_winnow
 from tests.unit.batches import (
+    HEADER,
     WINDOWS,
     assert_equal,
     assert_prepared,
-    random_batch,
+    assert_same_bits,
     random_ranges,
     reference,
 )
 
 DEVICE = "cuda" if has_cuda() else "cpu"
-HEADER = SketchHeader(num_perm=16)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_same_bits_on_500_batches(seed: int) -> None:
-    draw = np.random.default_rng(100 + seed)
-    backend = TorchBackend(DEVICE)
-    for _ in range(500):
-        batch = random_batch(draw)
-        window, min_distinct = int(draw.choice(WINDOWS)), int(draw.integers(1, 11))
-        expected = reference(batch, window=window, min_distinct=min_distinct)
-        found = backend.fingerprints(batch, window=window, min_distinct=min_distinct)
-        assert_equal(found, expected)
-        np.testing.assert_array_equal(
-            backend.signatures(found.keys, found.offsets, HEADER),
-            signatures(expected.keys, expected.offsets, HEADER),
-        )
-        made = backend.shingles(batch, min_distinct=min_distinct, window=window)
-        assert_prepared(made, batch, min_distinct=min_distinct, window=window)
-        assert backend.shingles(batch, min_distinct=min_distinct, window=None).picked is None
+    assert_same_bits(TorchBackend(DEVICE), np.random.default_rng(100 + seed), batches=500)
 
 
 def test_winnowing_of_extreme_and_equal_keys() -> None:

@@ -3,11 +3,16 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from detector.backend import Backend
 from detector.sketch.batch import Fingerprints, Shingles, TokenBatch, flatten, offsets_of
+from detector.sketch.header import SketchHeader
+from detector.sketch.minhash import signatures
 from detector.sketch.shingle import low_complexity, shingle_keys
 from detector.sketch.winnow import NEVER_PICKED, winnow
 
 WINDOWS = (1, 2, 3, 4, 7, 8, 16, 33, 64)
+
+HEADER = SketchHeader(num_perm=16)
 
 EXTREMES = np.array([-(1 << 63), -(1 << 63) + 1, -1, 0, 7, (1 << 63) - 1], np.int64)
 """Keys at the ends of the order, which an implementation might use as a mark."""
@@ -68,6 +73,25 @@ def assert_equal(found: Fingerprints, expected: Fingerprints) -> None:
         got, wanted = getattr(found, name), getattr(expected, name)
         assert got.dtype == wanted.dtype, name
         np.testing.assert_array_equal(got, wanted, err_msg=name)
+
+
+def assert_same_bits(backend: Backend, draw: np.random.Generator, *, batches: int) -> None:
+    """Compare all that a backend makes of random batches with the definitions."""
+    for _ in range(batches):
+        batch = random_batch(draw)
+        window, min_distinct = int(draw.choice(WINDOWS)), int(draw.integers(1, 11))
+        expected = reference(batch, window=window, min_distinct=min_distinct)
+        found = backend.fingerprints(batch, window=window, min_distinct=min_distinct)
+        assert_equal(found, expected)
+        np.testing.assert_array_equal(
+            backend.signatures(found.keys, found.offsets, HEADER),
+            signatures(expected.keys, expected.offsets, HEADER),
+        )
+        made = backend.shingles(batch, min_distinct=min_distinct, window=window)
+        assert_prepared(made, batch, min_distinct=min_distinct, window=window)
+        every = backend.shingles(batch, min_distinct=min_distinct, window=None)
+        assert every.picked is None
+        np.testing.assert_array_equal(every.keys, made.keys)
 
 
 def random_ranges(

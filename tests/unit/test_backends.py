@@ -24,14 +24,16 @@ from detector.sketch.batch import (
 )
 from detector.sketch.flat import CHUNK_TOKENS, flat_winnow
 from detector.sketch.header import SketchHeader
-from detector.sketch.minhash import Signatures, signatures
+from detector.sketch.minhash import Signatures
 from detector.sketch.shingle import SHINGLE_TOKENS, Keys
 from detector.sketch.winnow import winnow
 from tests.unit.batches import (
     EXTREMES,
+    HEADER,
     WINDOWS,
     assert_equal,
     assert_prepared,
+    assert_same_bits,
     random_batch,
     random_ranges,
     reference,
@@ -39,7 +41,6 @@ from tests.unit.batches import (
 
 FIXED = settings(deadline=None, derandomize=True)
 
-HEADER = SketchHeader(num_perm=16)
 
 Picks = Callable[[Keys, int], NDArray[np.bool_]]
 
@@ -47,22 +48,7 @@ Picks = Callable[[Keys, int], NDArray[np.bool_]]
 @pytest.mark.parametrize("backend", [NumpyBackend(), NumbaBackend()], ids=lambda each: each.name)
 @pytest.mark.parametrize("seed", range(6))
 def test_the_same_bits_on_500_batches(backend: Backend, seed: int) -> None:
-    draw = np.random.default_rng(seed)
-    for _ in range(500):
-        batch = random_batch(draw)
-        window, min_distinct = int(draw.choice(WINDOWS)), int(draw.integers(1, 11))
-        expected = reference(batch, window=window, min_distinct=min_distinct)
-        found = backend.fingerprints(batch, window=window, min_distinct=min_distinct)
-        assert_equal(found, expected)
-        np.testing.assert_array_equal(
-            backend.signatures(found.keys, found.offsets, HEADER),
-            signatures(expected.keys, expected.offsets, HEADER),
-        )
-        made = backend.shingles(batch, min_distinct=min_distinct, window=window)
-        assert_prepared(made, batch, min_distinct=min_distinct, window=window)
-        every = backend.shingles(batch, min_distinct=min_distinct, window=None)
-        assert every.picked is None
-        np.testing.assert_array_equal(every.keys, made.keys)
+    assert_same_bits(backend, np.random.default_rng(seed), batches=500)
 
 
 def test_flat_winnowing_of_extreme_and_equal_keys() -> None:

@@ -1,11 +1,13 @@
 """Kafka's clients never log at debug level, whatever the level of the process."""
 
 import logging
+import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
 
-from ingest.client_logs import LIBRARIES, Seldom, hold_client_logs, keep_to_errors
+from ingest.client_logs import LIBRARIES, Seldom, brief_logs, hold_client_logs, keep_to_errors
 
 LOGGERS = (*LIBRARIES, *(f"{name}.protocol.parser" for name in LIBRARIES))
 
@@ -94,3 +96,18 @@ def test_lines_of_ours_always_pass_whole() -> None:
     seldom = Seldom(lambda: 0.0)
     lines = [_line("ingest.faust_app", 7) for _ in range(2)]
     assert all(seldom.filter(one) and one.exc_info for one in lines)
+
+
+def test_what_fails_in_a_thread_is_told_by_kind_and_place(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    before = threading.excepthook, sys.unraisablehook
+    brief_logs()
+    try:
+        thread = threading.Thread(target=int, args=("canary",))
+        thread.start()
+        thread.join()
+    finally:
+        threading.excepthook, sys.unraisablehook = before
+    assert "ValueError" in caplog.text
+    assert "canary" not in caplog.text
