@@ -67,5 +67,8 @@ def _fetch(folder: Path) -> None:
                 where=str(POM.relative_to(ROOT)),
                 hint="check the network and the mirror that ~/.m2/settings.xml names",
             )
-        if not folder.is_dir():
+        try:
             jars.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else a parallel fetch was quicker
+                raise
