@@ -1,5 +1,6 @@
 """Records that are sent while something goes wrong, and the judgement of what came out."""
 
+import contextlib
 import random
 import threading
 import time
@@ -21,7 +22,7 @@ PAUSE_S = 0.02
 RECOVERY_S = 90.0
 """A round that has not recovered by then has lost what is missing."""
 
-DELIVERY_MS = 60_000
+DELIVERY_MS = 10_000
 RETRY_S = 0.2
 
 
@@ -65,36 +66,48 @@ class Sender:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._thread.join(DELIVERY_MS / 1000 + 30)
+        self._thread.join(RECOVERY_S)
 
     def wait_for(self, share: float) -> None:
         """Wait until this share of the records is sent."""
         until(lambda: self.sent >= share * len(self._records))
 
     def _send(self) -> None:
-        """Send one after the other, each until it is acknowledged, as a sidecar does."""
-        producer = KafkaProducer(
-            bootstrap_servers=self._stream.settings.servers,
-            delivery_timeout_ms=DELIVERY_MS,
-            max_block_ms=DELIVERY_MS,
-            reconnect_backoff_max_ms=1000,
-        )
+        """Send one after the other, each until it is acknowledged, as a sidecar does.
+
+        A producer that has failed is replaced: it may have lost its way to the broker for good.
+        """
+        producer = self._connected()
         for one in self._records:
             while not self._is_taken(producer, one):
-                time.sleep(RETRY_S)
+                with contextlib.suppress(KafkaError):
+                    producer.close(timeout=0)
+                producer = self._connected()
             self.sent += 1
             time.sleep(PAUSE_S)
         producer.close()
 
+    def _connected(self) -> KafkaProducer:
+        while True:
+            try:
+                return KafkaProducer(
+                    bootstrap_servers=self._stream.settings.servers,
+                    delivery_timeout_ms=DELIVERY_MS,
+                    request_timeout_ms=DELIVERY_MS // 2,
+                    max_block_ms=DELIVERY_MS,
+                    reconnect_backoff_max_ms=1000,
+                )
+            except KafkaError:
+                time.sleep(RETRY_S)
+
     def _is_taken(self, producer: KafkaProducer, one: Sent) -> bool:
-        sent = producer.send(
-            self._stream.inputs[0],
-            f"{one.event_ms} {one.key}".encode(),
-            partition=one.partition,
-            timestamp_ms=one.event_ms,
-        )
         try:
-            sent.get(DELIVERY_MS / 1000)
+            producer.send(
+                self._stream.inputs[0],
+                f"{one.event_ms} {one.key}".encode(),
+                partition=one.partition,
+                timestamp_ms=one.event_ms,
+            ).get(DELIVERY_MS / 1000)
         except KafkaError:
             return False
         return True
