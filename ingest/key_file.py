@@ -26,7 +26,9 @@ def load_secret(path: str | Path) -> Secret:
     """Read the secret of a key file; symbolic links are followed, as Kubernetes mounts use them.
 
     Raises KeyFileError when the file is missing, unreadable, no regular file, readable or writable
-    by group or others, or does not hold exactly 32 bytes as hex. The message never shows content.
+    by group or others, or does not hold exactly 32 bytes as hex. Only the group of somebody else's
+    file may read it: so Kubernetes mounts a secret of root for a process that is not. The message
+    never shows content.
     """
     where = str(path)
     try:
@@ -40,7 +42,7 @@ def load_secret(path: str | Path) -> Secret:
             hint="run as the user who owns it",
         ) from None
     try:
-        _check_mode(os.fstat(descriptor).st_mode, where)
+        _check_mode(os.fstat(descriptor), where)
         return _parse(os.read(descriptor, MAX_FILE_BYTES), where)
     except OSError as error:
         raise KeyFileError(f"the key file cannot be read: {_reason(error)}", where=where) from None
@@ -90,10 +92,14 @@ def looks_like_a_secret(text: str) -> bool:
     return _SPELLED.fullmatch(text) is not None
 
 
-def _check_mode(mode: int, where: str) -> None:
+def _check_mode(status: os.stat_result, where: str) -> None:
+    mode = status.st_mode
     if not stat.S_ISREG(mode):
         raise KeyFileError("the key file is not a regular file", where=where, hint=_NEW_KEY_HINT)
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+    refused = stat.S_IRWXG | stat.S_IRWXO
+    if status.st_uid != os.geteuid():
+        refused &= ~stat.S_IRGRP
+    if mode & refused:
         raise KeyFileError(
             f"group or others may use the key file (mode {stat.S_IMODE(mode):04o})",
             where=where,

@@ -67,6 +67,31 @@ def test_missing_folder_and_fifo_are_told_apart(tmp_path: Path) -> None:
         load_secret("a\0b")
 
 
+@pytest.mark.parametrize("mode", [0o440, 0o640])
+def test_the_group_may_read_a_file_of_somebody_else_as_kubernetes_mounts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    key_file = tmp_path / "key"
+    secret = new_secret(key_file)
+    key_file.chmod(mode)
+    somebody = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: somebody)
+    assert load_secret(key_file).keys() == secret.keys()
+
+
+@pytest.mark.parametrize("mode", [0o460, 0o444, 0o446])
+def test_others_may_not_use_a_file_of_somebody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    key_file = tmp_path / "key"
+    new_secret(key_file)
+    key_file.chmod(mode)
+    somebody = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: somebody)
+    with pytest.raises(KeyFileError, match=f"mode {mode:04o}"):
+        load_secret(key_file)
+
+
 def test_a_symbolic_link_is_followed_as_kubernetes_mounts_need(tmp_path: Path) -> None:
     real = _write(tmp_path / "..data", GOOD + "\n")
     (tmp_path / "secret").symlink_to(real)
