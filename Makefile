@@ -12,6 +12,7 @@ READY := $(VENV)/.ready
 GENERATED := .demo/eval
 EVAL_DIR := $(if $(BLEEDWATCH_EVAL_DATA),$(BLEEDWATCH_EVAL_DATA)/dev,$(GENERATED))
 FUZZ_INPUTS ?= 100000
+JOBS ?= 2
 LOAD := $(if $(MINUTES),--minutes $(MINUTES)) $(if $(RATE),--tokens-per-second $(RATE)) $(if $(URGENT),--urgent)
 
 .PHONY: help
@@ -45,8 +46,8 @@ demo: $(READY) ## Find planted bleeds in sample traffic
 	@$(BIN)/bleedwatch demo --save .demo/findings.jsonl
 
 .PHONY: test
-test: $(READY) ## Run all tests
-	@$(BIN)/python -m pytest
+test: $(READY) ## Run all tests (JOBS=2 files at a time, each process with a Kafka of its own)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: lint
 lint: $(READY) ## Check style, types and import rules
@@ -79,17 +80,38 @@ kafka-down: $(READY) ## End it and remove its data
 tenants: $(READY) ## Measure the memory of a million tenants in ten thousand pools
 	@$(BIN)/python -m tests.bench.tenants
 
+.PHONY: blast-radius-bench
+blast-radius-bench: $(READY) ## Count the requests of a pool among ten million rows (ROWS=10000000)
+	@$(BIN)/python -m tests.bench.blast_radius $(if $(ROWS),--rows $(ROWS))
+
 .PHONY: bench
-bench: $(READY) ## Measure speed and memory on this machine (BENCH=kernels, endtoend, records, JSON=FILE)
+bench: $(READY) ## Measure speed and memory on this machine (BENCH=kernels, endtoend, records, trace, JSON=FILE)
 	@$(if $(BENCH),$(BIN)/python -m detector.benchmarks $(BENCH) $(if $(JSON),--json $(JSON)),$(BIN)/bleedwatch bench)
 
 .PHONY: long
 long: $(READY) ## Run the tests on recorded traffic that take many minutes
 	@BLEEDWATCH_TEST_LONG=1 $(BIN)/python -m pytest --timeout=1800 tests/long
 
+.PHONY: dashboards
+dashboards: $(READY) ## Write the boards, Prometheus rules and runbooks anew
+	@$(BIN)/python -m dashboards.build
+
+.PHONY: ledger-long
+ledger-long: $(READY) ## Live through random KV leases with faults at every step (LIFECYCLES=20000)
+	@BLEEDWATCH_TEST_LIFECYCLES=$(or $(LIFECYCLES),20000) \
+	  $(BIN)/python -m pytest -s --timeout=7200 tests/unit/test_kv_lifecycles.py
+
 .PHONY: fuzz
 fuzz: $(READY) ## Feed the readers broken input (FUZZ_INPUTS=100000)
 	@BLEEDWATCH_TEST_FUZZ_INPUTS=$(FUZZ_INPUTS) $(BIN)/python -m pytest tests/fuzz
+
+.PHONY: scenarios
+scenarios: $(READY) ## Re-enact public faults in a simulated cluster and print which rules see them
+	@$(BIN)/python -m tests.scenarios
+
+.PHONY: scenarios-clean
+scenarios-clean: $(READY) ## Run a simulated day without faults; no sure finding may come
+	@$(BIN)/python -m tests.scenarios clean
 
 .PHONY: chaos
 chaos: $(READY) ## Kill, stop, freeze and fill up while records flow; nothing may be lost (ROUNDS=30)
@@ -115,9 +137,30 @@ eval-stream: $(READY) $(if $(BLEEDWATCH_EVAL_DATA),,$(GENERATED)/manifest.json) 
 sidecar-kills: $(READY) ## Kill a sidecar under load, on logs of both engines; nothing may be lost (KILLS=50)
 	@$(BIN)/python -W ignore -m tests.sidecar $(or $(KILLS),50)
 
+.PHONY: alert-kills
+alert-kills: $(READY) ## Kill a sender of alerts while it delivers; nothing may be lost (KILLS=50)
+	@$(BIN)/python -W ignore -m tests.alerts $(or $(KILLS),50)
+
 .PHONY: sidecar-figures
 sidecar-figures: $(READY) ## Measure what a sidecar costs and what it sustains
 	@$(BIN)/python -W ignore -m tests.load.sidecar_figures
+
+ENGINE := .venv-engine
+ENGINE_READY := $(ENGINE)/.ready
+
+# Some 7 GB: the wheel of torch that registries carry is that for GPUs.
+$(ENGINE_READY): tests/engine/install.py
+	@$(or $(PYTHON),python3) -m venv --clear $(ENGINE)
+	@$(ENGINE)/bin/python tests/engine/install.py
+	@touch $@
+
+.PHONY: test-engine
+test-engine: $(READY) $(ENGINE_READY) ## Run the tests beside a genuine vLLM, which this installs (7 GB) into .venv-engine
+	@BLEEDWATCH_TEST_ENGINE=$(ENGINE) $(BIN)/python -m pytest --timeout=1800 tests/engine
+
+.PHONY: tap-figures
+tap-figures: $(READY) ## Measure what a tap adds to answers and takes of throughput (MINUTES=10 of streams)
+	@$(BIN)/python -W ignore -m tests.tap.figures $(if $(MINUTES),--minutes $(MINUTES))
 
 .PHONY: ci
 ci: ## Run what the build server runs

@@ -8,23 +8,42 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from dashboards import thresholds
+from dashboards.queries import rise
+
+FINDINGS: Final = "bleedwatch_findings_total"
+GRAVE: Final = f'{FINDINGS}{{severity=~"high|critical"}}'
+
+
+def _share(part: str, *whole: str) -> str:
+    """Return what share a counter has in the sum of others, over five minutes."""
+    of = " + ".join(f"sum(rate({one}[5m]))" for one in whole)
+    return f"sum(rate({part}[5m])) / " + (f"({of})" if len(whole) > 1 else of)
+
+
+OVERLAP: Final = "bleedwatch:overlap:ratio_rate5m"
+UNEXPLAINED: Final = "bleedwatch:unexplained:ratio_rate5m"
+BLIND: Final = "bleedwatch:blind:ratio_rate5m"
+
+_RESPONSES: Final = "bleedwatch_response_shingles_total"
+_UNJUDGED: Final = "bleedwatch_blind_sequences_total"
 
 RECORDING: Final = {
-    "bleedwatch:overlap:ratio_rate5m": "sum(rate(bleedwatch_overlapping_shingles_total[5m])) / "
-    "sum(rate(bleedwatch_response_shingles_total[5m]))",
-    "bleedwatch:unexplained:ratio_rate5m": "sum(rate(bleedwatch_unexplained_shingles_total[5m])) / "
-    "sum(rate(bleedwatch_response_shingles_total[5m]))",
-    "bleedwatch:blind:ratio_rate5m": "sum(rate(bleedwatch_blind_sequences_total[5m])) / "
-    "sum(rate(bleedwatch_sequences_total[5m]))",
+    OVERLAP: _share("bleedwatch_overlapping_shingles_total", _RESPONSES),
+    UNEXPLAINED: _share("bleedwatch_unexplained_shingles_total", _RESPONSES),
+    BLIND: _share(_UNJUDGED, _UNJUDGED, "bleedwatch_sequences_total"),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One alert; `runbook` names its page, the alert itself where no rule is meant."""
+    """One alert: it fires once `value` has been `fires` for `hold`, say "> 0" for "1m".
+
+    `runbook` names its page, the alert itself where no rule is meant.
+    """
 
     name: str
-    expr: str
+    value: str
+    fires: str
     hold: str
     severity: Literal["critical", "high", "medium", "low"]
     owner: Literal["security", "infrastructure"]
@@ -32,24 +51,39 @@ class Alert:
     description: str
     runbook: str
 
+    @property
+    def expr(self) -> str:
+        """The expression that Prometheus evaluates."""
+        return f"{self.value} {self.fires}"
 
-ALERTS: Final = (
+
+def _alive(part: str, metric: str) -> str:
+    """Return how many processes of a part are scraped, 0 if none."""
+    return f'label_replace(count({metric}) or vector(0), "part", "{part}", "", "")'
+
+
+_WORKERS: Final = _alive("worker", "bleedwatch_assigned_partitions")
+_APIS: Final = _alive("api", "bleedwatch_api_requests_total")
+_SIDECARS: Final = _alive("sidecar", "bleedwatch_sidecar_lines_total")
+
+CONTENT: Final = (
     Alert(
         name="BleedwatchBleed",
-        expr="sum by (rule) "
-        '(increase(bleedwatch_findings_total{severity=~"high|critical"}[5m])) > 0',
+        value=rise(GRAVE, "5m", by="rule"),
+        fires="> 0",
         hold="0s",
         severity="critical",
         owner="security",
         summary="Content of one tenant is in a response to another, or is about to be: "
         "{{ $labels.rule }}",
-        description="{{ $value }} findings of high severity in 5 minutes. Open the incident on the "
-        "triage page.",
+        description="{{ $value | humanize }} findings of high severity in 5 minutes. Open the "
+        "incident on the triage page.",
         runbook="BW001",
     ),
     Alert(
         name="BleedwatchOverlapRising",
-        expr=f"bleedwatch:unexplained:ratio_rate5m > {thresholds.UNEXPLAINED_SHARE}",
+        value=UNEXPLAINED,
+        fires=f"> {thresholds.UNEXPLAINED_SHARE}",
         hold="5m",
         severity="high",
         owner="security",
@@ -58,10 +92,13 @@ ALERTS: Final = (
         "other tenants, and nothing explains them.",
         runbook="BW001",
     ),
+)
+
+ENGINES: Final = (
     Alert(
         name="BleedwatchUnreleasedMemory",
-        expr="max by (engine, rank) (bleedwatch_engine_unreleased_tokens"
-        f'{{quality="exact"}}) > {thresholds.UNRELEASED_TOKENS}',
+        value='max by (engine, rank) (bleedwatch_engine_unreleased_tokens{quality="exact"})',
+        fires=f"> {thresholds.UNRELEASED_TOKENS}",
         hold="1m",
         severity="medium",
         owner="infrastructure",
@@ -71,7 +108,8 @@ ALERTS: Final = (
     ),
     Alert(
         name="BleedwatchClearFailure",
-        expr="max by (engine, rank) (increase(bleedwatch_engine_clear_failures_total[5m])) > 0",
+        value=rise("bleedwatch_engine_clear_failures_total", "5m", by="engine, rank", merge="max"),
+        fires="> 0",
         hold="0s",
         severity="high",
         owner="infrastructure",
@@ -81,8 +119,10 @@ ALERTS: Final = (
     ),
     Alert(
         name="BleedwatchMetadataMismatch",
-        expr="max by (engine, rank) "
-        "(increase(bleedwatch_engine_metadata_mismatches_total[5m])) > 0",
+        value=rise(
+            "bleedwatch_engine_metadata_mismatches_total", "5m", by="engine, rank", merge="max"
+        ),
+        fires="> 0",
         hold="0s",
         severity="high",
         owner="security",
@@ -92,8 +132,8 @@ ALERTS: Final = (
     ),
     Alert(
         name="BleedwatchPoolPressure",
-        expr="max by (engine, rank) (bleedwatch_engine_pool_usage_ratio) "
-        f"> {thresholds.POOL_USAGE}",
+        value="max by (engine, rank) (bleedwatch_engine_pool_usage_ratio)",
+        fires=f"> {thresholds.POOL_USAGE}",
         hold="1m",
         severity="medium",
         owner="infrastructure",
@@ -102,8 +142,25 @@ ALERTS: Final = (
         runbook="BW205",
     ),
     Alert(
+        name="BleedwatchEngineUnseen",
+        value="("
+        + rise('bleedwatch_engine_scrapes_total{outcome="ok"}', "5m", by="engine")
+        + " or 0 * sum by (engine) (bleedwatch_engine_scrapes_total))",
+        fires="== 0",
+        hold="5m",
+        severity="medium",
+        owner="infrastructure",
+        summary="{{ $labels.engine }} does not answer its sidecar",
+        description="Nothing is known of its memory.",
+        runbook="BleedwatchEngineUnseen",
+    ),
+)
+
+MONITOR: Final = (
+    Alert(
         name="BleedwatchLate",
-        expr=f"max(bleedwatch_lag_seconds) > {thresholds.LAG_SECONDS}",
+        value="max(bleedwatch_lag_seconds)",
+        fires=f"> {thresholds.LAG_SECONDS}",
         hold="2m",
         severity="medium",
         owner="infrastructure",
@@ -113,7 +170,8 @@ ALERTS: Final = (
     ),
     Alert(
         name="BleedwatchBlind",
-        expr=f"bleedwatch:blind:ratio_rate5m > {thresholds.BLIND_SHARE}",
+        value=BLIND,
+        fires=f"> {thresholds.BLIND_SHARE}",
         hold="10m",
         severity="medium",
         owner="infrastructure",
@@ -122,18 +180,32 @@ ALERTS: Final = (
         runbook="BW901",
     ),
     Alert(
+        name="BleedwatchTapBlind",
+        value=_share("bleedwatch_tap_blind_total", "bleedwatch_tap_requests_total"),
+        fires=f"> {thresholds.BLIND_SHARE}",
+        hold="10m",
+        severity="medium",
+        owner="infrastructure",
+        summary="{{ $value | humanizePercentage }} of the requests pass taps unseen",
+        description="They are served; a bleed among them is not found.",
+        runbook="BW901",
+    ),
+    Alert(
         name="BleedwatchRecallLost",
-        expr="sum(increase(bleedwatch_evicted_sequences_total[5m])) > 0",
+        value=rise("bleedwatch_evicted_sequences_total", "5m"),
+        fires="> 0",
         hold="5m",
         severity="medium",
         owner="infrastructure",
         summary="The window does not fit into memory",
-        description="{{ $value }} sequences were given up inside the window in 5 minutes.",
+        description="{{ $value | humanize }} sequences were given up inside the window in "
+        "5 minutes.",
         runbook="BW901",
     ),
     Alert(
         name="BleedwatchSpoolDrops",
-        expr="sum by (instance) (increase(bleedwatch_spool_dropped_total[5m])) > 0",
+        value=rise("bleedwatch_spool_dropped_total", "5m", by="instance"),
+        fires="> 0",
         hold="0s",
         severity="medium",
         owner="infrastructure",
@@ -143,8 +215,9 @@ ALERTS: Final = (
     ),
     Alert(
         name="BleedwatchUnreadable",
-        expr="sum by (reason) (increase(bleedwatch_dead_letters_total[10m])) > 0",
-        hold="10m",
+        value=rise("bleedwatch_dead_letters_total", "10m", by="reason"),
+        fires="> 0",
+        hold="0s",
         severity="low",
         owner="infrastructure",
         summary="Records cannot be read: {{ $labels.reason }}",
@@ -152,18 +225,9 @@ ALERTS: Final = (
         runbook="BleedwatchUnreadable",
     ),
     Alert(
-        name="BleedwatchEngineUnseen",
-        expr='sum by (engine) (increase(bleedwatch_engine_scrapes_total{outcome="ok"}[5m])) == 0',
-        hold="5m",
-        severity="medium",
-        owner="infrastructure",
-        summary="{{ $labels.engine }} does not answer its sidecar",
-        description="Nothing is known of its memory.",
-        runbook="BleedwatchEngineUnseen",
-    ),
-    Alert(
         name="BleedwatchOutputFailing",
-        expr="max by (output) (bleedwatch_output_failing) == 1",
+        value="max by (output) (bleedwatch_output_failing)",
+        fires="> 0",
         hold="2m",
         severity="high",
         owner="infrastructure",
@@ -172,8 +236,20 @@ ALERTS: Final = (
         runbook="BleedwatchOutputFailing",
     ),
     Alert(
+        name="BleedwatchStoreAway",
+        value=rise("bleedwatch_api_store_failures_total", "5m"),
+        fires="> 0",
+        hold="2m",
+        severity="high",
+        owner="infrastructure",
+        summary="The store of incidents cannot be used",
+        description="Findings are made and wait; nobody is told of them.",
+        runbook="BleedwatchStoreAway",
+    ),
+    Alert(
         name="BleedwatchKeyUnreadable",
-        expr="max(bleedwatch_key_file_unreadable) == 1",
+        value="max(bleedwatch_key_file_unreadable)",
+        fires="> 0",
         hold="5m",
         severity="medium",
         owner="infrastructure",
@@ -183,12 +259,15 @@ ALERTS: Final = (
     ),
     Alert(
         name="BleedwatchGone",
-        expr="absent(bleedwatch_build_info)",
+        value=f"({_WORKERS} or {_APIS} or {_SIDECARS})",
+        fires="< 1",
         hold="5m",
         severity="high",
         owner="infrastructure",
-        summary="No part of the monitor is being scraped",
-        description="Nobody would be told of a bleed.",
-        runbook="BW902",
+        summary="No {{ $labels.part }} is being scraped",
+        description="Without one of them nobody is told of a bleed.",
+        runbook="BleedwatchGone",
     ),
 )
+
+ALERTS: Final = (*CONTENT, *ENGINES, *MONITOR)

@@ -7,9 +7,11 @@ from typing import Any, Final
 import yaml
 
 from dashboards.alerts import ALERTS, RECORDING, Alert
-from dashboards.boards import INCIDENTS, OVERVIEW
-from dashboards.inner_boards import DETECTOR, SIDECARS
+from dashboards.detector_board import DETECTOR
+from dashboards.incidents_board import INCIDENTS
+from dashboards.overview_board import OVERVIEW
 from dashboards.panels import Row, layout
+from dashboards.sidecars_board import SIDECARS
 from detector.rules.catalog import RULES
 from detector.rules.runbook import Runbook, Steps, runbooks
 
@@ -27,11 +29,15 @@ BOARDS: Final[dict[str, tuple[str, str, tuple[Row, ...]]]] = {
     ),
     "incidents": (
         "Bleedwatch: incidents",
-        "What was found, meanwhile, and who was told.",
+        "What was found, what the engines did meanwhile, and who was told.",
         INCIDENTS,
     ),
     "detector": ("Bleedwatch: detector", "The workers from inside.", DETECTOR),
-    "sidecars": ("Bleedwatch: sidecars", "What sidecars read, miss and send.", SIDECARS),
+    "sidecars": (
+        "Bleedwatch: sidecars",
+        "What sidecars and taps read, miss, hold and send.",
+        SIDECARS,
+    ),
 }
 
 SECTIONS: Final = (

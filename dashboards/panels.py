@@ -1,8 +1,10 @@
 """Panels of Grafana as plain data: what every panel has in common is written once, here."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from dashboards.queries import rate
 
 Json = dict[str, Any]
 Kind = Literal["stat", "timeseries", "table", "bargauge"]
@@ -52,6 +54,38 @@ class Row:
 
     title: str
     panels: tuple[Panel, ...]
+
+
+def lines(
+    title: str,
+    description: str,
+    exprs: Mapping[str, str],
+    *,
+    unit: str = "short",
+    width: int = 8,
+    runbook: str | None = None,
+) -> Panel:
+    """Return a panel of expressions by the names of their series."""
+    queries = tuple(Query(expr=expr, legend=legend) for legend, expr in exprs.items())
+    return Panel(
+        title=title, description=description, queries=queries, unit=unit, width=width,
+        runbook=runbook,
+    )  # fmt: skip
+
+
+def rates(
+    title: str,
+    description: str,
+    metric: str,
+    by: str,
+    *,
+    unit: str = "ops",
+    width: int = 8,
+    runbook: str | None = None,
+) -> Panel:
+    """Return a panel of one counter's rate by one label."""
+    exprs = {f"{{{{{by}}}}}": rate(metric, by)}
+    return lines(title, description, exprs, unit=unit, width=width, runbook=runbook)
 
 
 def layout(rows: Iterable[Row]) -> list[Json]:

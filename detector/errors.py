@@ -7,7 +7,9 @@ BleedwatchError
 ├── InputError            a file or stream that cannot be read at all
 ├── SketchError           sketches that were made differently and cannot be compared
 ├── DeviceMemoryError     a batch that did not fit on the accelerator: it is redone on the CPU
+├── EngineError           an engine behind the tap that gives no answer, or no whole one
 ├── ScrapeError           an engine's endpoint without a usable answer: no sample, counted
+├── StoreError            the database cannot be opened, is away, or is of another version
 ├── StreamError           a worker's positions are not what they must be: it ends uncommitted
 └── RecordError           one record that fails a bound: counted and skipped, never fatal
 """
@@ -71,6 +73,14 @@ class ScrapeError(BleedwatchError):
         super().__init__(what, where=where, hint=hint)
 
 
+class EngineError(BleedwatchError):
+    """The engine behind the tap gave no whole answer. `reason` is a fixed word: a label."""
+
+    def __init__(self, reason: str, what: str, *, where: str = "", hint: str = "") -> None:
+        self.reason = reason
+        super().__init__(what, where=where, hint=hint)
+
+
 class BrokerError(BleedwatchError):
     """The message broker is away, refuses, or is not set up as needed."""
 
@@ -81,3 +91,7 @@ class StreamError(BleedwatchError):
 
 class TooManyDeadLettersError(BleedwatchError):
     """So much of an input is unreadable that going on would drain it: the process must end."""
+
+
+class StoreError(BleedwatchError):
+    """The database cannot be opened, is away, refuses, or was written by a newer program."""

@@ -32,7 +32,7 @@ class Party(msgspec.Struct, frozen=True, kw_only=True):
     """One side of a finding: whose content (source) or who received it (sink).
 
     `kind` is prompt or response, or engine where a rule is about an engine and not about a
-    request: then tenant and request id are empty.
+    request: then the request id is empty, and the tenant too unless the rule names two.
     """
 
     tenant: str

@@ -20,6 +20,7 @@ from detector.index.tenant_table import mark_of
 from detector.kernels.intake import learn_shown, take
 from detector.kernels.shingle import shingles
 from detector.match.attribution import Attribution, Attributor
+from detector.match.boundary import party_name
 from detector.match.confidence import confidence, thresholds
 from detector.match.copies import Copies
 from detector.match.judge import Judge
@@ -334,13 +335,7 @@ class Detector:
 
     def _party(self, sequence: Sequence) -> int:
         """Return the number of the party inside the isolation boundary that a sequence is of."""
-        boundary = self._settings.boundary
-        inner = None if boundary == "tenant" else getattr(sequence, boundary)
-        if boundary == "account":
-            name = f"account\0{inner}" if inner else sequence.tenant
-        else:
-            name = f"{sequence.tenant}\0{inner}" if inner else sequence.tenant
-        return self._memory.party(name)
+        return self._memory.party(party_name(sequence, self._settings.boundary))
 
 
 def _distinct(ascending: NDArray[np.int64]) -> int:

@@ -97,7 +97,8 @@ class Reading:
             known = ", ".join(("auto", *LogFormat))
             raise UsageError(f"unknown format {log_format!r}", hint=f"one of {known}")
         if log_format == "auto":
-            log_format = detect_format(lines.head(HEAD_LINES), where=lines.name)
+            head = lines.head(HEAD_LINES)
+            log_format = detect_format(head, where=lines.name, lost=lines.lost)
         if log_format == LogFormat.JSONL:
             fields = self._settings.sources.jsonl
             return JsonlLog(lines, engine=engine, coverage=self.coverage, fields=fields)

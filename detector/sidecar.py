@@ -3,9 +3,10 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Final
 
 from detector.config.root import Settings
 from detector.errors import SettingsError
@@ -14,10 +15,12 @@ from detector.outlets import new_outlet, receiver_name
 from detector.pushing import Loop, pushing
 from detector.reading import engine_name
 from detector.scraping import scraping
+from detector.sidecar_beside import beside
 from detector.sidecar_board import Board
 from detector.signals import signals_of as log_signals
 from detector.sketch.token_table import TokenTable
-from exporters.engine_metrics import EngineMetrics
+from exporters.engine_metrics import register_engines
+from ingest.audit_log import AuditLog
 from ingest.chat_template import ChatTemplate
 from ingest.coverage import Coverage
 from ingest.door import Door
@@ -25,9 +28,11 @@ from ingest.key_rotation import RotatingKeys
 from ingest.outlet import Outlet
 from ingest.schema_records import EngineEvent
 from ingest.sidecar import Feed, Sidecar
+from ingest.sidecar_beside import BesideHealth
 from ingest.sidecar_health import SidecarHealth, health_of
 from ingest.sidecar_input import MakeDoor, SidecarInput
-from ingest.sidecar_inputs import MakeInput, SidecarInputs
+from ingest.sidecar_inputs import MakeInput, SidecarInputs, matches
+from ingest.sidecar_losses import LossReports, Place
 from ingest.sidecar_reader import GrowingReader
 from ingest.sidecar_sending import Sending
 from ingest.spooled_outlet import SpooledOutlet
@@ -37,6 +42,9 @@ from ingest.tenancy import Tenancy
 from ingest.topics import topic_names
 
 _log = logging.getLogger(__name__)
+
+OWN_NAME: Final = "sidecar"
+"""Stands for the engine where the sidecar itself lost something and serves no one engine."""
 
 SignalsOf = Callable[[str, str | None], Callable[[bytes], EngineEvent | None]]
 """Returns what makes events of the log lines of an engine (name, KV pool if it is set)."""
@@ -60,6 +68,7 @@ class Running:
     sidecar: Sidecar
     keys: "HashKeys"
     outlet: Outlet
+    beside: Callable[[], BesideHealth]
     board: Board = field(init=False)
 
     def look(self) -> SidecarHealth:
@@ -71,6 +80,7 @@ class Running:
             key_problem=self.keys.rotating.problem,
             spool=spooled.counts if spooled else None,
             spool_problem=spooled.problem if spooled else None,
+            beside=self.beside(),
         )
 
 
@@ -124,11 +134,12 @@ def run(
             lambda: new_outlet(settings),
             feeds=(*pushes.feeds, *map(pushes.heard, scraped.feeds), *kv_events),
             signals_of=scraped.overheard(log_signals(settings)),
+            beside_of=lambda: beside(pushes, scraped, kv_events),
         ) as running,
         running.board.serving() as server,
     ):
         if scraped.feeds:
-            EngineMetrics(scraped, registry=running.board.metrics.registry)
+            register_engines(scraped, running.board.metrics.registry)
         pushes.loop = Loop(
             is_full=lambda: running.sidecar.sending.is_full,
             not_live=running.board.not_live,
@@ -139,7 +150,7 @@ def run(
             one.is_ending = stopped
         on_start(
             Started(
-                settings.sidecar.files,
+                settings.sidecar.followed,
                 receiver_name(settings),
                 server.port,
                 None if pushes.server is None else pushes.server.port,
@@ -156,9 +167,11 @@ def composed(
     *,
     feeds: Iterable[Feed] = (),
     signals_of: SignalsOf | None = None,
+    beside_of: Callable[[], BesideHealth] = BesideHealth,
 ) -> Iterator[Running]:
     """Put a sidecar together, and take it apart again; the outlet is made last and closed."""
-    if not settings.sidecar.files and settings.push.port is None:
+    feeds = tuple(feeds)
+    if not settings.sidecar.followed and not feeds:
         raise SettingsError(
             "a sidecar needs logs to follow, or a port for pushes",
             where="sidecar.files",
@@ -166,37 +179,33 @@ def composed(
         )
     keys = HashKeys(settings)
     path = settings.sidecar.checkpoint_file
-    checkpoint = None if path is None else CheckpointFile(path)
-    inputs = SidecarInputs(
-        settings.sidecar,
-        _make_input(settings, signals_of),
-        salt=b"" if checkpoint is None else checkpoint.salt,
-        before={} if checkpoint is None else checkpoint.logs,
-    )
-    try:
+    with ExitStack() as held:
+        checkpoint = None if path is None else held.enter_context(closing(CheckpointFile(path)))
+        inputs = SidecarInputs(
+            settings.sidecar,
+            _make_input(settings, signals_of),
+            salt=b"" if checkpoint is None else checkpoint.salt,
+            before={} if checkpoint is None else checkpoint.logs,
+        )
+        held.callback(inputs.close)
         opened = outlet()
-        try:
-            sending = Sending(
-                opened,
-                topics=topic_names(settings.kafka.topic_prefix),
-                ring=lambda: keys.rotating.ring(time.monotonic()),
-                packing=settings.packing,
-            )
-            yield _running(
-                settings,
-                outlet=opened,
-                inputs=inputs,
-                sending=sending,
-                keys=keys,
-                checkpoint=checkpoint,
-                feeds=feeds,
-            )
-        finally:
-            opened.close()
-    finally:
-        inputs.close()
-        if checkpoint is not None:
-            checkpoint.close()
+        held.callback(opened.close)
+        sending = Sending(
+            opened,
+            topics=topic_names(settings.kafka.topic_prefix),
+            ring=lambda: keys.rotating.ring(time.monotonic()),
+            packing=settings.packing,
+        )
+        yield _running(
+            settings,
+            outlet=opened,
+            inputs=inputs,
+            sending=sending,
+            keys=keys,
+            checkpoint=checkpoint,
+            feeds=feeds,
+            beside_of=beside_of,
+        )
 
 
 def _running(
@@ -208,22 +217,34 @@ def _running(
     keys: HashKeys,
     checkpoint: CheckpointFile | None,
     feeds: Iterable[Feed],
+    beside_of: Callable[[], BesideHealth],
 ) -> Running:
     def on_turn() -> None:
         running.board.beat()
 
+    reports = LossReports(
+        lambda: running.board.last,
+        own=_place(settings, OWN_NAME),
+        place_of=lambda name: _place(settings, engine_name(name)),
+        now_ms=lambda: int(time.time() * 1000),
+    )
     sidecar = Sidecar(
         inputs,
         sending,
         settings.sidecar,
         table=keys.table,
         checkpoint=checkpoint,
-        feeds=feeds,
+        feeds=(*feeds, reports),
         on_turn=on_turn,
     )
-    running = Running(sidecar, keys, outlet)
+    running = Running(sidecar, keys, outlet, beside_of)
     running.board = Board(running.look, settings.metrics, path=settings.sidecar.health_file)
     return running
+
+
+def _place(settings: Settings, name: str) -> Place:
+    engine = settings.sidecar.engine or name
+    return Place(engine, settings.sidecar.kv_pool or engine)
 
 
 def _make_input(settings: Settings, signals_of: SignalsOf | None) -> MakeInput:
@@ -231,6 +252,11 @@ def _make_input(settings: Settings, signals_of: SignalsOf | None) -> MakeInput:
     make_door = _make_door(settings)
 
     def make(log: LineSource, coverage: Coverage, before: LogMark | None) -> SidecarInput:
+        if matches(log.name, settings.sidecar.audit_files):
+            audit = AuditLog(coverage)
+            return SidecarInput(
+                log, audit, coverage=coverage, door=make_door, signals=audit.event, before=before
+            )
         engine = settings.sidecar.engine or engine_name(log.name)
         reader = GrowingReader(
             settings.sidecar,

@@ -3,15 +3,17 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from exporters.health import HealthServer
 from exporters.readiness import Pulse
 from exporters.settings import MetricsSettings
 from exporters.sidecar_metrics import SidecarMetrics
-from exporters.sidecar_state import SidecarState, SpoolState
+from exporters.sidecar_state import KvEventsState, PushState, SidecarState, SpoolState
+from ingest.sidecar_beside import BesideHealth
 from ingest.sidecar_health import SidecarHealth, write_health
+from ingest.spool_counts import SpoolCounts
 
 LOOK_S = 1.0
 """How often the sidecar is looked at: a probe may take it for dead after some multiples."""
@@ -30,7 +32,8 @@ class Board:
         self._settings = settings
         self._path = path
         self._pulse = Pulse()
-        self._last: SidecarHealth | None = None
+        self.last: SidecarHealth | None = None
+        """The last look."""
         self._looked_s = -math.inf
         self.metrics = SidecarMetrics(self)
 
@@ -44,13 +47,13 @@ class Board:
 
     def look_again(self) -> None:
         """Look at the sidecar now; to be called where its loop runs."""
-        self._last = self._look()
+        self.last = self._look()
         if self._path is not None:
-            write_health(self._last, self._path)
+            write_health(self.last, self._path)
 
     def state(self) -> SidecarState:
         """Return the state of the last look."""
-        return SidecarState() if self._last is None else _state(self._last)
+        return SidecarState() if self.last is None else _state(self.last)
 
     def not_live(self) -> list[str]:
         """Return why the process should be restarted: its loop has stopped turning."""
@@ -61,7 +64,7 @@ class Board:
 
     def not_ready(self) -> list[str]:
         """Return why not everything is as it should be."""
-        return ["nothing was looked at yet"] if self._last is None else list(self._last.reasons)
+        return ["nothing was looked at yet"] if self.last is None else list(self.last.reasons)
 
     @contextmanager
     def serving(self) -> Iterator[HealthServer]:
@@ -78,39 +81,72 @@ class Board:
 
 
 def _state(health: SidecarHealth) -> SidecarState:
-    broken: Counter[str] = Counter()
-    ignored: Counter[str] = Counter()
-    incomplete: Counter[tuple[str, str]] = Counter()
-    for log in health.logs:
-        broken.update(log.broken)
-        ignored.update(log.ignored)
-        for word, count in log.incomplete.items():
-            side, _, cause = word.partition(".")
-            incomplete[side, cause] += count
-    spool = health.spool
+    logs = health.logs
     return SidecarState(
         records=health.records,
         tokens=health.tokens,
-        lines=sum(log.lines for log in health.logs),
-        requests=sum(log.requests for log in health.logs),
-        repeats=sum(log.repeats for log in health.logs),
-        unmapped=sum(log.unmapped for log in health.logs),
-        broken=broken,
-        ignored=ignored,
-        incomplete=incomplete,
-        behind_bytes=sum(log.behind_bytes for log in health.logs),
+        lines=sum(log.lines for log in logs),
+        requests=sum(log.requests for log in logs),
+        repeats=sum(log.repeats for log in logs),
+        unmapped=sum(log.unmapped for log in logs),
+        broken=_sum(log.broken for log in logs),
+        ignored=_sum(log.ignored for log in logs),
+        incomplete=_by_side(_sum(log.incomplete for log in logs)),
+        behind_bytes=sum(log.behind_bytes for log in logs),
         refused=health.refused,
         unsafe_bytes=health.unsafe_bytes,
         failed_sends=health.failed_sends,
         discarded_bytes=health.discarded_bytes,
-        spool=None
-        if spool is None
-        else SpoolState(
-            messages=spool.messages,
-            bytes=spool.bytes,
-            spooled=spool.spooled,
-            replayed=spool.replayed,
-            dropped=spool.dropped,
-            cut_bytes=spool.cut_bytes,
-        ),
+        spool=None if health.spool is None else _spool(health.spool),
+        push=_push(health.beside),
+        kv_events=_kv_events(health.beside),
     )
+
+
+def _spool(spool: SpoolCounts) -> SpoolState:
+    return SpoolState(
+        messages=spool.messages,
+        bytes=spool.bytes,
+        spooled=spool.spooled,
+        replayed=spool.replayed,
+        dropped=spool.dropped,
+        dropped_bytes=spool.dropped_bytes,
+        refused=spool.refused,
+        cut_bytes=spool.cut_bytes,
+    )
+
+
+def _push(beside: BesideHealth) -> PushState | None:
+    push = beside.push
+    if push is None:
+        return None
+    return PushState(
+        requests=push.requests,
+        unmapped=push.unmapped,
+        refused=push.refused,
+        incomplete=_by_side(push.incomplete),
+        waiting_bytes=push.waiting_bytes,
+    )
+
+
+def _kv_events(beside: BesideHealth) -> KvEventsState | None:
+    if not beside.kv_events:
+        return None
+    return KvEventsState(
+        messages=_sum(one.messages for one in beside.kv_events),
+        unreadable=_sum(one.unreadable for one in beside.kv_events),
+        told=_sum(one.told for one in beside.kv_events),
+    )
+
+
+def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return total
+
+
+def _by_side(counts: Mapping[str, int]) -> dict[tuple[str, str], int]:
+    """Take "side.cause" apart."""
+    parts = {word: word.partition(".") for word in counts}
+    return {(parts[word][0], parts[word][2]): count for word, count in counts.items()}

@@ -32,9 +32,9 @@ def signals_of(settings: Settings) -> SignalsOf:
     Each log has its own. Raises SettingsError, with file and line, for a pattern file that cannot
     be used, and for names in `signals.off` that no pattern has.
     """
-    patterns = [_read(file) for file in settings.signals.files]
+    patterns = [read_patterns(file) for file in settings.signals.files]
     patterns += [built_in(engine) for engine in BUILT_IN]
-    _check_names(patterns, settings.signals.off)
+    check_names(patterns, settings.signals.off)
 
     def make(engine: str, kv_pool: str | None) -> Callable[[bytes], EngineEvent | None]:
         signals = Signals(patterns, off=settings.signals.off)
@@ -67,7 +67,8 @@ def parse_patterns(text: str, name: str) -> PatternFile:
         ) from None
 
 
-def _read(file: str) -> PatternFile:
+def read_patterns(file: str) -> PatternFile:
+    """Return the patterns of an operator's file; raises SettingsError with file and line."""
     try:
         with Path(file).open("rb") as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
@@ -84,7 +85,8 @@ def _read(file: str) -> PatternFile:
     return parse_patterns(text, file)
 
 
-def _check_names(patterns: list[PatternFile], off: tuple[str, ...]) -> None:
+def check_names(patterns: list[PatternFile], off: tuple[str, ...]) -> None:
+    """Raise SettingsError if a name that is to be off is the name of no pattern."""
     known = {one.name for file in patterns for one in file.patterns}
     unknown = [name for name in off if name not in known]
     if unknown:

@@ -4,26 +4,12 @@ The label `engine` holds a name that the operator gave, `rank` a number: there a
 engines and ranks are scraped. A level that is not known is left out, never zero.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from exporters.collector import Collected, Read, Samples
 from exporters.engine_state import EnginesSource, EnginesState, EngineState
-
-Labels = tuple[str, ...]
-Samples = Mapping[Labels, float | None]
-
-
-class EngineRead(NamedTuple):
-    """One metric whose value is read from the state of the engines."""
-
-    name: str
-    kind: Literal["counter", "gauge"]
-    help: str
-    read: Callable[[EnginesState], Samples]
-    labels: Labels
 
 
 def _counts(of: Callable[[EngineState], Mapping[str, int]]) -> Callable[[EnginesState], Samples]:
@@ -34,8 +20,8 @@ def _counts(of: Callable[[EngineState], Mapping[str, int]]) -> Callable[[Engines
     }
 
 
-ENGINES: tuple[EngineRead, ...] = (
-    EngineRead(
+ENGINES: tuple[Read[EnginesState], ...] = (
+    Read(
         "bleedwatch_engine_unreleased_tokens",
         "gauge",
         "KV tokens of an engine that no request accounts for; quality says how sure that is.",
@@ -45,42 +31,42 @@ ENGINES: tuple[EngineRead, ...] = (
         },
         ("engine", "rank", "quality"),
     ),
-    EngineRead(
+    Read(
         "bleedwatch_engine_clear_failures_total",
         "counter",
         "Times an engine did not clear or release KV memory when it should have.",
         _counts(lambda one: one.clear_failures),
         ("engine", "rank", "source"),
     ),
-    EngineRead(
+    Read(
         "bleedwatch_engine_metadata_mismatches_total",
         "counter",
         "Times an engine saw KV memory or metadata that belong to another request.",
         _counts(lambda one: one.metadata_mismatches),
         ("engine", "rank", "source"),
     ),
-    EngineRead(
+    Read(
         "bleedwatch_engine_pool_usage_ratio",
         "gauge",
         "Share of an engine's KV pool that is in use, without what is only cached.",
         lambda state: {(one.engine, one.rank): one.pool_usage_ratio for one in state.engines},
         ("engine", "rank"),
     ),
-    EngineRead(
+    Read(
         "bleedwatch_engine_transfer_failures_total",
         "counter",
         "Times an engine failed to hand KV memory to another one.",
         _counts(lambda one: one.transfer_failures),
         ("engine", "rank", "source"),
     ),
-    EngineRead(
+    Read(
         "bleedwatch_engine_scrapes_total",
         "counter",
         "Times an engine was asked for its state; any outcome but ok gave no sample.",
         lambda state: dict(state.scrapes.items()),
         ("engine", "outcome"),
     ),
-    EngineRead(
+    Read(
         "bleedwatch_engine_dropped_samples_total",
         "counter",
         "Samples that were given up because the sidecar did not take them in time.",
@@ -90,28 +76,6 @@ ENGINES: tuple[EngineRead, ...] = (
 )
 
 
-class EngineMetrics:
-    """The metrics of the engines of one process, registered in `registry`."""
-
-    def __init__(self, source: EnginesSource, *, registry: CollectorRegistry) -> None:
-        self._source = source
-        registry.register(self)
-
-    def describe(self) -> Iterator[Metric]:
-        """Yield the metrics without values: registering asks nobody."""
-        yield from (_family(metric) for metric in ENGINES)
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics with the values of now."""
-        state = self._source.engines()
-        for metric in ENGINES:
-            family = _family(metric)
-            for labels, value in metric.read(state).items():
-                if value is not None:
-                    family.add_metric(labels, value)
-            yield family
-
-
-def _family(metric: EngineRead) -> CounterMetricFamily | GaugeMetricFamily:
-    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    return kind(metric.name, metric.help, labels=metric.labels)
+def register_engines(source: EnginesSource, registry: CollectorRegistry) -> None:
+    """Add the metrics of the engines of one process to a registry."""
+    registry.register(Collected(ENGINES, source.engines))

@@ -10,7 +10,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import MetricsHandler
+from prometheus_client.exposition import MetricsHandler, choose_encoder
 
 from detector.errors import SettingsError
 from exporters.settings import MetricsSettings
@@ -91,7 +91,13 @@ class _Handler(MetricsHandler):
     probes: ClassVar[dict[str, Probe]] = {}
 
     def do_GET(self) -> None:  # noqa: N802 - the name that the standard library calls
-        path = urlsplit(self.path).path
+        try:
+            path = urlsplit(self.path).path
+            choose_encoder(self.headers.get("Accept") or "")
+        except (ValueError, TypeError):  # the library compares what it takes for a version
+            reason = "the path or the Accept header cannot be read"
+            self._answer(HTTPStatus.BAD_REQUEST, [reason])
+            return
         if path == _METRICS:
             super().do_GET()
         elif path in self.probes:

@@ -1,40 +1,16 @@
-"""Every metric that bleedwatch exports, in one list: name, kind, labels, meaning, and what is read.
+"""Every metric of a worker, in one list: name, kind, labels, meaning, and what is read.
 
 Names are in base units and follow the rules of Prometheus; no label holds a tenant, a request, an
 engine or a pool, so the number of series is bounded by partitions and fixed words. Values are read
 from a `WorkerState` when the metrics are asked for; only the batch times are recorded as they pass.
 """
 
-import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Histogram
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    InfoMetricFamily,
-    Metric,
-)
-from prometheus_client.process_collector import ProcessCollector
-
-from exporters.worker_state import StateSource, WorkerState
-
-Labels = tuple[str, ...]
-Samples = Mapping[Labels, float | None]
-"""Values by label values; None, which is unknown, is left out."""
-
-
-class Read(NamedTuple):
-    """One metric whose value is read from the state of a worker."""
-
-    name: str
-    kind: Literal["counter", "gauge"]
-    help: str
-    read: Callable[[WorkerState], Samples]
-    labels: Labels = ()
+from exporters.collector import Labels, Read, Samples
+from exporters.worker_state import WorkerState
 
 
 class Observed(NamedTuple):
@@ -106,7 +82,7 @@ BATCH_SECONDS = Observed(
     (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
 
-WORKER: tuple[Read, ...] = (
+WORKER: tuple[Read[WorkerState], ...] = (
     # where the worker stands in its inputs
     Read(
         "bleedwatch_assigned_partitions",
@@ -344,57 +320,3 @@ WORKER: tuple[Read, ...] = (
         ("cause",),
     ),
 )
-
-
-class WorkerMetrics:
-    """The metrics of one worker process, registered in `registry`, a new one if none is given.
-
-    `batch_seconds` is observed by whoever measures batches. The standard metrics of the process
-    (memory, CPU, open files) are registered too, where the system tells them.
-    """
-
-    def __init__(
-        self,
-        source: StateSource,
-        *,
-        known: KnownLabels,
-        registry: CollectorRegistry | None = None,
-    ) -> None:
-        self._source = source
-        self._known = known
-        self.registry = CollectorRegistry() if registry is None else registry
-        self.batch_seconds = Histogram(
-            BATCH_SECONDS.name,
-            BATCH_SECONDS.help,
-            buckets=BATCH_SECONDS.buckets,
-            registry=self.registry,
-        )
-        ProcessCollector(registry=self.registry)
-        self.registry.register(self)
-
-    def describe(self) -> Iterator[Metric]:
-        """Yield the metrics without values: registering needs no worker that runs."""
-        yield from (_family(metric) for metric in WORKER)
-        yield _build()
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics with the values of now."""
-        state = self._source.state()
-        for metric in WORKER:
-            family = _family(metric)
-            zeros: Samples = dict.fromkeys(self._known.of(metric.name), 0.0)
-            for labels, value in {**zeros, **metric.read(state)}.items():
-                if value is not None:
-                    family.add_metric(labels, value)
-            yield family
-        yield _build()
-
-
-def _family(metric: Read) -> CounterMetricFamily | GaugeMetricFamily:
-    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    return kind(metric.name, metric.help, labels=metric.labels)
-
-
-def _build() -> Metric:
-    build = {"version": version("bleedwatch"), "python": platform.python_version()}
-    return InfoMetricFamily(BUILD, BUILD_HELP, build)

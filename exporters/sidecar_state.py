@@ -15,7 +15,35 @@ class SpoolState:
     replayed: int
     dropped: Mapping[str, int]
     """Messages given up for room, by topic."""
+    dropped_bytes: int
+    refused: int
+    """Messages that found no room; the sidecar has kept them."""
     cut_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushState:
+    """What came through the push port."""
+
+    requests: int
+    unmapped: int
+    refused: Mapping[str, int]
+    """Requests that could not be read, by reason."""
+    incomplete: Mapping[tuple[str, str], int]
+    """Requests without all ids of a side, by side and cause."""
+    waiting_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvEventsState:
+    """What came of all publishers of KV events."""
+
+    messages: Mapping[str, int]
+    """Messages by what became of them."""
+    unreadable: Mapping[str, int]
+    """Events and messages that could not be used, by reason."""
+    told: Mapping[str, int]
+    """Records made of them, by kind or detail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +67,8 @@ class SidecarState:
     failed_sends: int = 0
     discarded_bytes: int = 0
     spool: SpoolState | None = None
+    push: PushState | None = None
+    kv_events: KvEventsState | None = None
 
 
 class SidecarSource(Protocol):

@@ -50,17 +50,21 @@ def keep_to_errors(library: str) -> None:
 REPEAT_S: Final = 30.0
 """How long a repeated line of a library is held back: a broker that is away gives 80 a second."""
 
+COMING: Final = "CoordinatorNotAvailable"
+"""What clients say until a new cluster has made its topic of offsets: no fault for REPEAT_S."""
+
 
 class Seldom(logging.Filter):
     """Passes a line of a client library once in REPEAT_S, by where it is written, and no traceback.
 
-    Lines of ours always pass, whole.
+    A cluster's coordinator may be absent for the first REPEAT_S. Lines of ours always pass, whole.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
         self._told: dict[tuple[str, int], float] = {}
+        self._began_s = clock()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether a line is to be written."""
@@ -68,6 +72,8 @@ class Seldom(logging.Filter):
             return True
         at, now_s = (record.pathname, record.lineno), self._clock()
         if now_s - self._told.get(at, -math.inf) < REPEAT_S:
+            return False
+        if now_s - self._began_s < REPEAT_S and COMING in record.getMessage():
             return False
         self._told[at] = now_s
         record.exc_info = record.exc_text = None

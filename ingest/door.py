@@ -23,6 +23,7 @@ from detector.model import (
 from detector.sketch.token_table import TokenTable, checked_ids
 from ingest.chat_template import ChatTemplate
 from ingest.limits import MAX_COUNT, MAX_SIDE_TOKENS, MAX_TEXT_CHARS, MAX_TIME_MS
+from ingest.message_roles import told_by
 from ingest.request_rows import GATEWAY_CACHE, IDS_NOT_LOGGED
 from ingest.schema_records import RequestRow
 from ingest.sources.base import CoverageSink, RawRequest
@@ -131,15 +132,17 @@ class Door:
                 continue
             made += [
                 self._sequence(request, tenant, kind, part, prompt_tokens)
-                for part in self._parts(ids, kind)
+                for part in self._parts(ids, kind, request.roles)
             ]
         return made
 
-    def _parts(self, ids: list[int], kind: Kind) -> Iterator[_Part]:
+    def _parts(self, ids: list[int], kind: Kind, roles: tuple[str, ...] | None) -> Iterator[_Part]:
         if len(ids) > MAX_SIDE_TOKENS:
             raise RecordError("too_many_tokens", f"more than {MAX_SIDE_TOKENS} tokens")
         exact = checked_ids(ids)
         spans = self._template.spans(exact) if kind is Kind.PROMPT else ()
+        if roles is not None:
+            spans = told_by(roles, spans)
         return split(self._table.hash(exact), spans)
 
     def _sequence(

@@ -11,7 +11,7 @@ from ingest.limits import MAX_MESSAGE_BYTES
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 
-_TOPIC = r"[a-zA-Z0-9._-]+"
+_TOPIC = r"[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*"
 """What Kafka allows in the name of a topic."""
 
 _SERVER = r"[^\s,@/]+:\d{1,5}"

@@ -121,7 +121,10 @@ class RuntimeSample(Record):
 
 
 class EventKind(enum.StrEnum):
-    """What an engine said happened; every engine string maps to one of these."""
+    """What an engine said happened; every engine string maps to one of these.
+
+    `blind` comes from the sidecar itself: something was not seen.
+    """
 
     REJECTED = "rejected"
     ABORTED = "aborted"
@@ -139,12 +142,14 @@ class EventKind(enum.StrEnum):
     TRANSFERRED = "transferred"
     RELEASED = "released"
     REUSED = "reused"
+    BLIND = "blind"
 
 
 class EngineEvent(Record):
     """One event of one engine. `detail` is a word of a fixed vocabulary, never text of the log.
 
-    `block` (the keyed id of a KV block), `salt_tag` and `session_tag` are keyed tags.
+    `block` (the keyed id of a KV block), `salt_tag` and `session_tag` are keyed tags. `count` is
+    how much a sidecar lost, of what `detail` names, since it last told.
     """
 
     kind_name: ClassVar[str] = "engine-event"
@@ -163,6 +168,7 @@ class EngineEvent(Record):
     created_at_ms: TimeMs | None = None
     expires_at_ms: TimeMs | None = None
     detail: Word | None = None
+    count: Count | None = None
 
 
 class RequestRow(Record):

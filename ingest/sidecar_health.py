@@ -8,6 +8,7 @@ import msgspec
 
 from detector.errors import BleedwatchError, KeyFileError
 from ingest.sidecar import Sidecar
+from ingest.sidecar_beside import BesideHealth
 from ingest.sidecar_input import SidecarInput
 from ingest.spool_counts import SpoolCounts
 
@@ -49,6 +50,8 @@ class SidecarHealth(msgspec.Struct):
     logs: tuple[LogHealth, ...]
     spool: SpoolCounts | None = None
     """What waits on disk, and what was given up for room; None without a spool."""
+    beside: BesideHealth = BesideHealth()
+    """Pushes, KV events, engines."""
 
 
 def health_of(
@@ -58,6 +61,7 @@ def health_of(
     key_problem: KeyFileError | None = None,
     spool: SpoolCounts | None = None,
     spool_problem: BleedwatchError | None = None,
+    beside: BesideHealth | None = None,
 ) -> SidecarHealth:
     """Look at a sidecar; `spool_problem` says why messages go to the spool."""
     sending = sidecar.sending
@@ -69,7 +73,7 @@ def health_of(
         *([f"messages wait on disk: {spool_problem}"] if spool_problem else []),
         *([str(key_problem)] if key_problem else []),
         *(["no log is there yet"] if sidecar.inputs.are_expected and not logs else []),
-        *[f"{one.name}: the format is not recognised yet" for one in logs if not one.known],
+        *[f"{one.log.name}: {why}" for one in sidecar.inputs if (why := _unread(one)) is not None],
     ]
     return SidecarHealth(
         ok=not reasons,
@@ -83,7 +87,19 @@ def health_of(
         discarded_bytes=sidecar.discarded_bytes,
         logs=logs,
         spool=spool,
+        beside=beside or BesideHealth(),
     )
+
+
+def _unread(one: SidecarInput) -> str | None:
+    """Say why nothing can come of a log yet; one that was read before a restart may be silent."""
+    if one.is_known:
+        return None
+    if one.has_lines:
+        return "the format is not recognised yet"
+    if not one.log.is_there:
+        return "is not there yet"
+    return None if one.log.next_at else "nothing has been written to it yet"
 
 
 def _spool_reasons(spool: SpoolCounts) -> list[str]:

@@ -1,14 +1,13 @@
 """One log of a sidecar: from its lines to records under the current key, and how far it is done."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from detector.sketch.token_table import TokenTable
 from ingest.coverage import Coverage
 from ingest.door import Door
 from ingest.schema_records import EngineEvent, RequestRow, SequenceRecord
 from ingest.schema_sequence import to_record
-from ingest.sidecar_reader import GrowingReader
 from ingest.sources.base import RawRequest
 from ingest.tail.checkpoint import LogMark
 from ingest.tail.cri import RuntimeLines
@@ -22,6 +21,32 @@ Signals = Callable[[bytes], EngineEvent | None]
 MakeDoor = Callable[[TokenTable, Coverage], Door]
 
 Sent = SequenceRecord | RequestRow | EngineEvent
+
+
+class Reader(Protocol):
+    """Reads the lines of a log into requests."""
+
+    @property
+    def is_known(self) -> bool:
+        """True once the format is known."""
+        ...
+
+    @property
+    def version(self) -> tuple[int, int] | None:
+        """The engine's version if how its log is read depends on it."""
+        ...
+
+    def read(self, lines: Sequence[Line]) -> Iterable[RawRequest]:
+        """Yield the requests that lines end."""
+        ...
+
+    def end(self) -> Iterable[RawRequest]:
+        """Yield what is unfinished."""
+        ...
+
+    def oldest_line(self) -> int | None:
+        """Return the position of the first line that is still needed."""
+        ...
 
 
 class Reached(NamedTuple):
@@ -41,7 +66,7 @@ class SidecarInput:
     def __init__(
         self,
         log: LineSource,
-        reader: GrowingReader,
+        reader: Reader,
         *,
         coverage: Coverage,
         door: MakeDoor,
@@ -53,6 +78,8 @@ class SidecarInput:
         self.coverage = coverage
         self.repeats = 0
         """Requests that were read again behind a restart, and not sent again."""
+        self.has_lines = False
+        """True once a line has come."""
         self._reader = reader
         self._runtime = RuntimeLines(coverage=coverage)
         self._make_door = door
@@ -102,6 +129,7 @@ class SidecarInput:
 
     def _records(self, lines: Sequence[Line], table: TokenTable) -> Iterator[Sent]:
         whole = [line for one in lines if (line := self._runtime.take(one)) is not None]
+        self.has_lines |= bool(whole)
         if self._signals is not None:
             for _, content in whole:
                 event = self._signals(content)

@@ -2,7 +2,7 @@
 
 import glob
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,11 @@ LOOK_S: Final = 2.0
 STDIN: Final = "-"
 
 MakeInput = Callable[[LineSource, Coverage, LogMark | None], SidecarInput]
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Tell whether a log is one of those that paths or patterns name."""
+    return any(name == pattern or Path(name).match(pattern) for pattern in patterns)
 
 
 class SidecarInputs:
@@ -56,7 +61,7 @@ class SidecarInputs:
     @property
     def are_expected(self) -> bool:
         """True if there are logs to follow, whether or not they are there yet."""
-        return bool(self._settings.files)
+        return bool(self._settings.followed)
 
     def look(self, now_s: float) -> None:
         """Open what the patterns match and is not open yet."""
@@ -75,7 +80,7 @@ class SidecarInputs:
     def _matched(self) -> list[str]:
         """Return the logs: what is matched, without the rotated files of others."""
         found: dict[str, None] = {}
-        for pattern in self._settings.files:
+        for pattern in self._settings.followed:
             if pattern != STDIN and glob.has_magic(pattern):
                 paths = sorted(glob.glob(pattern, recursive=True))
                 found.update(dict.fromkeys(path for path in paths if not Path(path).is_dir()))
@@ -89,7 +94,7 @@ class SidecarInputs:
         return [name for name in found if name == STDIN or not is_rotated(Path(name), live)]
 
     def _is_ours(self, name: str) -> bool:
-        return any(Path(name).match(pattern) for pattern in self._settings.files)
+        return matches(name, self._settings.followed)
 
     def _opened(self, name: str, *, is_first: bool) -> SidecarInput:
         coverage = Coverage()
@@ -117,6 +122,6 @@ class SidecarInputs:
             mark=None if before is None else before.mark,
             position=0 if before is None else before.position,
             from_end=is_first and self._settings.start_at == "end",
-            owned=self._settings.own_logs,
+            owned=self._settings.own_logs and not matches(name, self._settings.audit_files),
         )
         return self._make(log, coverage, before)

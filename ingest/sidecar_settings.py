@@ -18,6 +18,11 @@ class SidecarSettings(Section):
         description="Logs to follow: paths, patterns such as `/logs/*.log`, FIFOs, or `-` for "
         "standard input. Rotated files of a log are found by themselves.",
     )
+    audit_files: tuple[str, ...] = Field(
+        (),
+        description="Audit files of KV leases to follow: paths or patterns. Every line is an "
+        "engine event; they are never emptied.",
+    )
     format: Literal["auto", "jsonl", "vllm", "sglang"] = Field(
         "auto", description="Format of the logs; `auto` looks at the first lines of each."
     )
@@ -72,3 +77,8 @@ class SidecarSettings(Section):
     health_file: str | None = Field(
         None, description="File that says once a second whether all is well, and if not, why."
     )
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """All paths and patterns that are followed."""
+        return self.files + self.audit_files

@@ -2,7 +2,8 @@
 
 BLEEDWATCH_EVAL_DATA names a folder of recorded traffic. Without it the folders of RECORDED are left
 out, and the header of the run says so; everything else runs on traffic made here. tests/long, which
-needs recorded traffic and many minutes, is collected by `make long` only, and the header says so.
+needs recorded traffic and many minutes, is collected by `make long` only, and the header says so;
+tests/engine, which needs a genuine engine, by `make test-engine` only.
 tests/torch_path is collected only where torch is installed; without a CUDA device it runs on the
 CPU.
 """
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.kafka.fixtures"]
+pytest_plugins = ["tests.kafka.fixtures", "tests.services.postgres", "tests.store.databases"]
 
 VARIABLE = "BLEEDWATCH_EVAL_DATA"
 
@@ -30,10 +31,14 @@ LONG = "BLEEDWATCH_TEST_LONG"
 
 _LONG = bool(_FOLDER and os.environ.get(LONG))
 
+_ENGINE = os.environ.get("BLEEDWATCH_TEST_ENGINE")
+"""Set by `make test-engine`: the environment that holds a genuine engine."""
+
 _TORCH = find_spec("torch") is not None
 
 collect_ignore = [] if _FOLDER else list(RECORDED)
 collect_ignore += [] if _LONG else ["long"]
+collect_ignore += [] if _ENGINE else ["engine"]
 collect_ignore += [] if _TORCH else ["torch_path"]
 
 
@@ -45,13 +50,14 @@ def pytest_configure() -> None:
 def pytest_report_header() -> list[str]:
     torch = "installed" if _TORCH else "not installed; not collected: tests/torch_path (gpu extra)"
     long = "collected" if _LONG else "not collected: tests/long (make long)"
+    engine = f"in {_ENGINE}" if _ENGINE else "not collected: tests/engine (make test-engine)"
+    told = [f"torch: {torch}", f"long tests: {long}", f"genuine engine: {engine}"]
     if _FOLDER:
-        return [f"recorded traffic: {_FOLDER}", f"torch: {torch}", f"long tests: {long}"]
+        return [f"recorded traffic: {_FOLDER}", *told]
     left_out = "; ".join(f"tests/{name} ({what})" for name, what in RECORDED.items())
     return [
         f"recorded traffic: none, {VARIABLE} is not set; not collected: {left_out}",
-        f"torch: {torch}",
-        f"long tests: {long}",
+        *told,
     ]
 
 

@@ -7,10 +7,16 @@ from pathlib import Path
 
 from detector.benchmarks.kernels import Report, run_kernels, run_long_end_to_end
 from detector.benchmarks.records import run_records
+from detector.benchmarks.trace import run_trace
 
 _COLUMNS = ("group", "contestant", "unit", "ns_median", "ns_p10", "ns_p90", "ours_is_faster_by")
 
-_BENCHES = {"kernels": run_kernels, "endtoend": run_long_end_to_end, "records": run_records}
+_BENCHES = {
+    "kernels": run_kernels,
+    "endtoend": run_long_end_to_end,
+    "records": run_records,
+    "trace": run_trace,
+}
 
 
 def markdown(report: Report) -> str:

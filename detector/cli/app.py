@@ -7,16 +7,23 @@ that `--help` and `version` answer at once.
 import typer
 
 from detector.cli import (
+    advisories,
+    audit,
     bench,
+    check,
     commonness,
     config,
     demo,
     doctor,
     explain,
     key,
+    outputs,
     replay,
     run,
+    sidecar_manifest,
     topics,
+    trace,
+    trial,
     version,
 )
 from detector.cli import eval as evaluation
@@ -35,12 +42,19 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("replay")(replay.replay)
 app.add_typer(run.app, name="run")
+app.add_typer(sidecar_manifest.app, name="sidecar")
 app.command("eval")(evaluation.evaluate)
 app.command("explain")(explain.explain)
+app.command("trace")(trace.trace)
+app.command("audit")(audit.audit)
 app.add_typer(key.app, name="key")
 app.add_typer(config.app, name="config")
 app.add_typer(topics.app, name="topics")
 app.add_typer(commonness.app, name="commonness")
+app.add_typer(check.app, name="check")
+app.add_typer(advisories.app, name="advisories")
+app.add_typer(outputs.app, name="outputs")
+app.add_typer(trial.app, name="test")
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)
 app.command("version")(version.version)
@@ -49,3 +63,7 @@ app.command("version")(version.version)
 def main() -> None:
     """Run the command line; the exit code says how it ended."""
     run_program(app)
+
+
+if __name__ == "__main__":
+    main()

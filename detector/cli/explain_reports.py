@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from detector.cli.explain_steps import Step, when
 from detector.cli.words import ENGINE, counted
 from detector.finding import Finding, Party
+from detector.rules.ledger import LEDGER
 
 
 def report_steps(finding: Finding) -> Iterator[Step]:
@@ -14,6 +15,12 @@ def report_steps(finding: Finding) -> Iterator[Step]:
         yield "What it reported", _numbers(finding), ()
         return
     yield "Which request", _request(finding.sink), ()
+    if finding.rule == LEDGER:
+        if finding.source != finding.sink:
+            yield "Whose memory", _request(finding.source), ()
+        yield "What the ledger holds against it", [finding.explanation, *_numbers(finding)], ()
+        yield "What decided", ["events about KV blocks alone: no text was compared"], ()
+        return
     if finding.source.tenant != finding.sink.tenant:
         yield "The other request with this id", _request(finding.source), ()
     yield "What contradicts itself", [finding.explanation, *_numbers(finding)], ()
@@ -31,8 +38,9 @@ def _engine(finding: Finding) -> list[str]:
 def _request(party: Party) -> list[str]:
     asked = party.prompt_tokens
     prompt = "" if asked is None else f", {counted(asked, 'prompt token')}"
+    tenant, request = party.tenant or "unknown", party.request_id or "unknown"
     return [
-        f"tenant {party.tenant}, request {party.request_id}: its {party.kind}{prompt}",
+        f"tenant {tenant}, request {request}: its {party.kind}{prompt}",
         f"from {when(party.started_at_ms)} to {when(party.ended_at_ms)}",
     ]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from detector.cli.reasons import sentence
+from detector.match.sentences import sentence
 from detector.cli.words import counted
 from detector.finding import Confidence, Finding, Party, Run, Thresholds
 

@@ -60,15 +60,13 @@ def show_findings(findings: Sequence["Finding"]) -> None:
 def name_of(party: "Party") -> str:
     """`tenant/request`, the short name of one side of a finding; a dash where there is none."""
     if party.kind == ENGINE:
-        return NONE
+        return tenant_of(party)
     return printable(f"{party.tenant}/{party.request_id}")
 
 
 def tenant_of(party: "Party") -> str:
     """Return the tenant alone, where there is no room: the sentence below names the request."""
-    if party.kind == ENGINE:
-        return NONE
-    return printable(party.tenant)
+    return printable(party.tenant) or NONE
 
 
 def _cells(finding: "Finding", name: Callable[["Party"], str]) -> tuple[str, ...]:

@@ -71,3 +71,5 @@ History = Annotated[
     list[str] | None,
     typer.Option("--history", metavar="FILE", help="Earlier traffic to learn from; repeatable."),
 ]
+
+To = Annotated[str | None, typer.Option("--to", metavar="NAME", help="Only this output.")]

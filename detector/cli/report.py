@@ -252,7 +252,10 @@ def _coverage_document(coverage: "Coverage") -> dict[str, Any]:
 def _summary(report: Report) -> list[str]:
     lines = [_result(report), *coverage_lines(report.coverage)]
     if report.late:
-        lines.append(f"late: {counted(report.late, 'record')} came after their time had passed")
+        lines.append(
+            f"late: {counted(report.late, 'record')} came after their time had passed: their log "
+            "is out of order or its clock is behind; what came before was judged without them"
+        )
     if report.clock_jumps:
         jumped = counted(report.clock_jumps, "record")
         lines.append(f"clock: {jumped} dated hours from the neighbouring ones")

@@ -38,6 +38,9 @@ def run_all(
     fail_on: options.FailOnSeverity = FailOn.HIGH,
     save: options.SaveFindings = None,
     output: options.Output = Format.TABLE,
+    incidents: Annotated[
+        bool, typer.Option("--incidents", help="Keep incidents in the store and send alerts.")
+    ] = False,
 ) -> None:
     """Run the whole stream in one process.
 
@@ -79,7 +82,7 @@ def run_all(
             received=None if port is None else port.received,
         )
         until = stop if port is None else port.server.until(stop)
-        found = _searched(source, settings, output, save=save, stopped=until)
+        found = _searched(source, settings, output, save=save, stopped=until, incidents=incidents)
     report.show_report(found, output, saved_as=save, told=output is Format.JSONL)
     if stop.exit_code is not None:
         raise typer.Exit(stop.exit_code)
@@ -94,6 +97,7 @@ def _searched(
     *,
     save: str | None,
     stopped: "Callable[[], bool]",
+    incidents: bool,
 ) -> "ReplayReport":
     """Search, telling findings as they are made if the form allows it.
 
@@ -105,6 +109,11 @@ def _searched(
     from detector.service import surest
     from detector.streaming.run_all import run
 
+    keep = None
+    if incidents:
+        from detector.api.embedded import keeper_of
+
+        keep = keeper_of(settings)
     at_once = output is Format.JSONL
     made: list[Finding] = []
 
@@ -114,7 +123,7 @@ def _searched(
             write(report.finding_line(finding))
 
     try:
-        return run(source, settings, on_finding=tell, stopped=stopped)
+        return run(source, settings, on_finding=tell, stopped=stopped, keep=keep)
     except BleedwatchError:
         if source.is_live:
             report.show_partial(surest(made), output, saved_as=save, told=at_once)

@@ -1,13 +1,16 @@
 """`bleedwatch run sidecar`: follows the logs of an engine and sends what they hold, sealed."""
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from detector.cli import options
 from detector.cli.examples import with_examples
 from detector.cli.terminal import note
+
+if TYPE_CHECKING:
+    from ingest.sidecar_health import SidecarHealth
 
 
 @with_examples
@@ -80,7 +83,17 @@ def run_sidecar(
     keep_to_errors("kafka")
     with stop_on_signals() as stop:
         health = run(settings, stopped=stop, on_start=started)
-    state = "all is acknowledged" if not health.unsafe_bytes else "not all is acknowledged"
+    note(f"sidecar stopped; {how_it_ended(health)}")
+
+
+def how_it_ended(health: "SidecarHealth") -> str:
+    """Say what has become of everything that was read."""
+    waiting = 0 if health.spool is None else health.spool.messages
+    state = "all is acknowledged"
+    if health.unsafe_bytes:
+        state = "not all is acknowledged"
+    elif waiting:
+        state = f"{waiting} messages wait in the spool for the next start"
     if left := sum(log.behind_bytes for log in health.logs):
         state += f", {left} bytes are left for the next start"
-    note(f"sidecar stopped; {state}, {health.records.get('sequence', 0)} sequences were sent")
+    return f"{state}, {health.records.get('sequence', 0)} sequences were sent"

@@ -35,4 +35,4 @@ def run_worker(
     # What it could not reach comes to us as an error, with the next step.
     keep_to_errors("kafka")
     run(settings, on_start=started)
-    note("worker stopped; what is done was committed")
+    note("worker stopped and left its group")

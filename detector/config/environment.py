@@ -22,7 +22,7 @@ CONFIG_VARIABLE = "BLEEDWATCH_CONFIG"
 _NOT_SETTINGS = re.compile(
     r"CONFIG|EVAL_DATA|TEST_\w+"
     # Kubernetes describes every Service to every pod; one named `bleedwatch-api` gives these.
-    r"|(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)?)"
+    r"|(?!\w*__)(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)?)"
 )
 
 Assignment = tuple[Path, Any, str]

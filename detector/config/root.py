@@ -4,7 +4,12 @@ from pydantic import Field, field_validator
 
 from detector.runtime.settings import RuntimeSettings
 from detector.settings import DetectionSettings, Section
+from detector.trace.settings import TraceSettings
+from exporters.http.settings import ApiSettings, ClientSettings
+from exporters.incidents.settings import IncidentSettings
+from exporters.outputs.settings import Outputs, SendingSettings
 from exporters.settings import MetricsSettings
+from exporters.store.settings import StoreSettings
 from ingest.chat_template import ChatTemplateSettings
 from ingest.dead_letter_limit import DeadLetterSettings
 from ingest.http_settings import HttpSettings
@@ -20,6 +25,7 @@ from ingest.signals.settings import SignalSettings
 from ingest.sources.field_map import FieldMap
 from ingest.spool_settings import SpoolSettings
 from ingest.stream_settings import StreamSettings
+from ingest.tap.settings import TapSettings
 from ingest.tenancy import TenancySettings
 
 
@@ -41,6 +47,7 @@ class Settings(Section):
     tenancy: TenancySettings = TenancySettings()
     template: ChatTemplateSettings = ChatTemplateSettings()
     sources: SourceSettings = SourceSettings()
+    trace: TraceSettings = TraceSettings()
     kafka: KafkaSettings = KafkaSettings()
     http: HttpSettings = HttpSettings()
     sealing: SealingSettings = SealingSettings()
@@ -51,10 +58,19 @@ class Settings(Section):
     kv_events: KvEventSettings = KvEventSettings()
     spool: SpoolSettings = SpoolSettings()
     push: PushSettings = PushSettings()
+    tap: TapSettings = TapSettings()
     backpressure: BackPressureSettings = BackPressureSettings()
     dead_letters: DeadLetterSettings = DeadLetterSettings()
     metrics: MetricsSettings = MetricsSettings()
     stream: StreamSettings = StreamSettings()
+    store: StoreSettings = StoreSettings()
+    incidents: IncidentSettings = IncidentSettings()
+    outputs: Outputs = Field(
+        (), description="Where alerts go, as a list; each has a `kind` and a `name` of its own."
+    )
+    sending: SendingSettings = SendingSettings()
+    api: ApiSettings = ApiSettings()
+    client: ClientSettings = ClientSettings()
 
     @field_validator("key_file")
     @classmethod

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from detector.config.root import Settings
-from detector.doctor import engines, host, logs
+from detector.doctor import engines, host, kv_events, logs, patterns
 from detector.doctor.facts import Facts
 from detector.doctor.verdicts import Level, Verdict
 
@@ -35,9 +35,11 @@ CHECKS: Final = (
     Check("tenants", "Every request has a tenant.", logs.tenants),
     Check("log clock", "No request is dated ahead of its log.", logs.clock),
     Check("log volume", "Logs lie in memory, not on a disk.", logs.volume),
+    Check("log patterns", "Pattern files can be used.", patterns.patterns),
     Check("metrics", "Engines tell their metrics.", engines.metrics),
     Check("flags", "No flag hides what could be seen.", engines.flags),
     Check("engine clock", "Clocks of engines agree with ours.", engines.clock),
+    Check("kv events", "Publishers of KV events answer.", kv_events.kv_events),
     Check("kv pool", "Engines that share memory are one pool.", engines.pools),
 )
 

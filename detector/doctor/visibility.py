@@ -13,6 +13,7 @@ from detector.errors import UsageError
 KINDS: Final = ("vllm", "sglang")
 
 _NUMBERS = re.compile(r"\d+")
+_VERSION = re.compile(r"\d+(\.\d+)*([.+-]?[a-z]\w*)?")
 
 Version = Annotated[str, Meta(pattern=r"^\d+(\.\d+)*$")]
 
@@ -54,6 +55,9 @@ class Visibility(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     visibility: int
     engine_kind: str
+    oldest: Version
+    newest: Version
+    """The releases whose sources were read; the newest to two numbers of its version at least."""
     flags: tuple[Flag, ...]
 
 
@@ -80,12 +84,14 @@ def flags_for(wanted: str) -> list[tuple[str, Flag]]:
     """
     kind, _, version = wanted.partition("=")
     known = load_visibility()
-    if kind not in ("all", *known) or (version and not _NUMBERS.match(version)):
+    if kind not in ("all", *known) or (version and not _VERSION.fullmatch(version)):
         raise UsageError(
             "no such engine",
             where="--flags",
             hint=f"all, {', '.join(known)}, or with a version, such as {KINDS[0]}=0.33.0",
         )
+    if version:
+        _check_known(known.get(kind), version)
     return [
         (name, flag)
         for name, visibility in known.items()
@@ -93,3 +99,20 @@ def flags_for(wanted: str) -> list[tuple[str, Flag]]:
         for flag in visibility.flags
         if flag.holds_for(version)
     ]
+
+
+def _check_known(visibility: Visibility | None, version: str) -> None:
+    """Refuse a version of `all`, and one that nobody has looked at: its flags may be others."""
+    if visibility is None:
+        raise UsageError(
+            "a version is of one engine", where="--flags", hint=f"such as {KINDS[0]}=0.33.0"
+        )
+    newest = numbers(visibility.newest)
+    if not numbers(visibility.oldest) <= numbers(version)[: len(newest)] <= newest:
+        raise UsageError(
+            f"flags are known of {visibility.engine_kind} {visibility.oldest} to "
+            f"{visibility.newest}, not of {version}",
+            where="--flags",
+            hint=f"take those of {visibility.engine_kind}={visibility.newest} and look for changes "
+            "in the engine's release notes",
+        )

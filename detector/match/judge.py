@@ -12,6 +12,7 @@ from detector.index.tenant_table import TenantTable, parties
 from detector.kernels import runs as run_kernels
 from detector.kernels.shingle import shingles
 from detector.kernels.tenants import NOBODY
+from detector.match.cover import cover, windows
 from detector.match.explanation import Codes, ExplanationFilter
 from detector.match.reasons import CODES, REASONS, UNEXPLAINED, Reason
 from detector.match.sink import Sink, SinkHits
@@ -127,7 +128,7 @@ class Judge:
         source = self._store.items[at]
         tokens = sink.sequence.token_hashes[begin:end]
         equal = source.token_hashes[begin + diagonal : end + diagonal] == tokens
-        whole = np.flatnonzero(_windows(equal, SHINGLE_TOKENS))
+        whole = np.flatnonzero(windows(equal, SHINGLE_TOKENS))
         sink_at = whole + begin
         hits = SinkHits(np.full(len(whole), at), sink_at + diagonal, sink_at)
         codes = self._filter.by_shingle(sink, hits, exact=True)
@@ -135,7 +136,7 @@ class Judge:
         codes = self._filter.allowed(sink, hits, codes)
         is_open = (codes == UNEXPLAINED) & ~sink.masked[sink_at]
         longest, first, last = run_kernels.longest_chain(
-            _cover(whole[is_open], len(tokens)), self._settings.bridge_tokens
+            cover(whole[is_open], len(tokens)), self._settings.bridge_tokens
         )
         return _MeasuredRun(
             Run(
@@ -184,19 +185,3 @@ def _held_by(source: Sequence, keys: Keys) -> int:
     asked = np.sort(keys)  # in order, a search begins where the last one ended
     at = np.minimum(np.searchsorted(held, asked), len(held) - 1)
     return int(np.count_nonzero(held[at] == asked))
-
-
-def _windows(flags: Mask, width: int) -> Mask:
-    """True where `width` consecutive flags are all True, shape (n - width + 1,)."""
-    if len(flags) < width:
-        return np.empty(0, np.bool_)
-    sums = np.concatenate([[0], np.cumsum(flags)])
-    return (sums[width:] - sums[:-width]) == width  # type: ignore[no-any-return]
-
-
-def _cover(starts: NDArray[np.int64], length: int) -> Mask:
-    """True for every token that lies in a shingle beginning at one of `starts`."""
-    steps = np.zeros(length + SHINGLE_TOKENS + 1, np.int64)
-    np.add.at(steps, starts, 1)
-    np.add.at(steps, starts + SHINGLE_TOKENS, -1)
-    return np.cumsum(steps)[:length] > 0

@@ -24,6 +24,7 @@ RULES: Final = {
     "BW102": Rule("over-limit request answered", Severity.HIGH, "beta"),
     "BW103": Rule("reported prompt tokens far below what was sent", Severity.HIGH, "beta"),
     "BW104": Rule("request id reused across tenants", Severity.HIGH, "beta"),
+    "BW105": Rule("block stored or reused across isolation", Severity.HIGH, "beta"),
     "BW201": Rule("unreleased KV memory", Severity.MEDIUM, "beta"),
     "BW202": Rule("clear failure", Severity.HIGH, "beta"),
     "BW203": Rule("KV metadata or checksum mismatch", Severity.HIGH, "beta"),
@@ -31,4 +32,7 @@ RULES: Final = {
     "BW205": Rule("pool pressure", Severity.MEDIUM, "beta"),
     "BW206": Rule("KV pool smaller than the context", Severity.MEDIUM, "beta"),
     "BW207": Rule("burst of degenerate output", Severity.MEDIUM, "beta"),
+    "BW208": Rule("ownership ledger violated", Severity.HIGH, "beta"),
+    "BW402": Rule("vulnerable engine version", Severity.MEDIUM, "beta"),
+    "BW901": Rule("blind: something was not seen", Severity.MEDIUM, "beta"),
 }

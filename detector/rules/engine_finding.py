@@ -24,13 +24,16 @@ class AboutEngine(NamedTuple):
         rank: int | None = None,
         severity: Severity = Severity.MEDIUM,
         confidence: Confidence = Confidence.HIGH,
+        about: str = "",
     ) -> Finding:
         """Return the finding of an episode that began at `since_ms` and is told at `at_ms`.
 
-        Both are times of the engine's clock. Numbers that are not known are left out.
+        Both are times of the engine's clock. Numbers that are not known are left out. `about` is
+        what tells it from another finding of the rule that began at the same time.
         """
         place = "" if rank is None else str(rank)
-        name = "\0".join((rule, self.kv_pool, self.engine, place, str(since_ms)))
+        parts = (rule, self.kv_pool, self.engine, place, str(since_ms))
+        name = "\0".join((*parts, about) if about else parts)
         told = {**numbers, "rank": rank}
         engine = Party(
             tenant="", request_id="", kind="engine", started_at_ms=since_ms, ended_at_ms=at_ms

@@ -87,8 +87,8 @@ class EngineRules:
         if rank.last_ms is not None and at_ms <= rank.last_ms:
             return Noted()
         rank.last_ms = at_ms
-        evidence = self._unreleased_now(sample)
         found = [self._unreleased(rank, sample), self._pressure(rank, sample)]
+        evidence = self._unreleased_now(rank, sample)
         found.append(self._small(rank, sample))
         for signal, total in (
             (CLEAR_FAILURE, sample.clear_failures_total),
@@ -130,9 +130,12 @@ class EngineRules:
             {"responses": count, "tenants": tenants},
         )
 
-    def _unreleased_now(self, sample: Sample) -> list[Happened]:
+    def _unreleased_now(self, rank: _Rank, sample: Sample) -> list[Happened]:
+        """Exact figures are evidence at once, estimates once they last: peers may still read."""
         tokens = sample.unreleased_tokens
         if tokens is None or not self._is_held(sample) or sample.running_requests != 0:
+            return []
+        if sample.unreleased_quality != EXACT and not rank.unreleased.told:
             return []
         return [Happened(sample.sampled_at_ms, UNRELEASED_KV, self._engine, METRICS, tokens)]
 

@@ -21,6 +21,10 @@ class Sample(Protocol):
     @property
     def sampled_at_ms(self) -> int: ...
     @property
+    def engine_kind(self) -> str: ...
+    @property
+    def engine_version(self) -> str | None: ...
+    @property
     def role(self) -> str | None: ...
     @property
     def pool_tokens(self) -> int | None: ...
@@ -45,7 +49,7 @@ class Sample(Protocol):
 
 
 class Event(Protocol):
-    """One event of an engine's log; see the wire record of that name."""
+    """One event of an engine; see the wire record of that name."""
 
     @property
     def kind(self) -> str: ...
@@ -65,6 +69,16 @@ class Event(Protocol):
     def limit_tokens(self) -> int | None: ...
     @property
     def detail(self) -> str | None: ...
+    @property
+    def count(self) -> int | None: ...
+    @property
+    def other_tenant(self) -> str | None: ...
+    @property
+    def block(self) -> str | None: ...
+    @property
+    def created_at_ms(self) -> int | None: ...
+    @property
+    def expires_at_ms(self) -> int | None: ...
 
 
 class RequestPart(Protocol):
@@ -105,6 +119,7 @@ class RequestPart(Protocol):
 
 
 REJECTED: Final = "rejected"
+BLIND: Final = "blind"
 PREFILL: Final = "prefill"
 EXACT: Final = "exact"
 ESTIMATE: Final = "estimate"

@@ -155,6 +155,16 @@ class RequestTable:
             del same.rejections[next(iter(same.rejections))]
         return same
 
+    def end_of(self, kv_pool: str, request_id: str, tenant: str | None) -> int | None:
+        """Return when the last response under an id (of a tenant, if it is known) ended."""
+        same = self._of.get((kv_pool, request_id))
+        ends = [
+            one.ended_at_ms
+            for one in ([] if same is None else same.requests)
+            if one.ended_at_ms is not None and tenant in (None, one.tenant)
+        ]
+        return max(ends, default=None)
+
     def of_pool(self, kv_pool: str) -> Iterator[SameId]:
         """Yield all that is known of a pool."""
         for (pool, _), same in self._of.items():

@@ -74,6 +74,22 @@ class RuntimeSettings(Section):
         64, description="Tokens by which they must differ: templates add or drop a few dozen."
     )
 
+    release_ms: Positive = Field(
+        60_000,
+        description="How long after its end a request may hold KV blocks: 30 s, as engines hold "
+        "what a peer has yet to read, and a clock skew of 30 s.",
+    )
+    ledger_blocks: Positive = Field(
+        100_000,
+        description="KV blocks whose owner the ledger of a partition remembers, about 1 KB each; "
+        "those of the pool silent for longest go first.",
+    )
+    blind_losses: Positive = Field(
+        10,
+        description="Late sequences, requests without ids and other losses that single cases make "
+        "too, within quiet_ms, that are told; what loses whole stretches is told at once.",
+    )
+
     @model_validator(mode="after")
     def _ends_lower(self) -> Self:
         if self.pool_usage_clear > self.pool_usage:

@@ -5,13 +5,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
+from detector.advisories.load import advisories, features
 from detector.finding import Finding
 from detector.index.memory import Memory
 from detector.match.response_sketches import ResponseSketches
 from detector.pipeline import Detector
+from detector.rules.advisory import KnownAdvisories
 from detector.runtime.settings import RuntimeSettings
 from detector.settings import DetectionSettings
 from detector.sketch.shingle import Keys
+from detector.streaming.blindness import Blindness
 from detector.streaming.inputs import ClearInput
 from detector.streaming.intake import Intake, RingNow
 from detector.streaming.outgoing import Outgoing
@@ -37,6 +40,7 @@ class Held:
 
     window: Partition
     watch: RuntimeWatch
+    blindness: Blindness
     runtime: ClearInput
     engine_events: ClearInput
     assigned_at: float
@@ -112,16 +116,20 @@ class StreamHandler:
         )
         rows = RequestRows(keep_ms=window.longest_response_ms + window.grace_ms)
         finished = {at.topic: offset for at, offset in committed.items()}
-        watch = RuntimeWatch(self._engines, window)
+        watch = RuntimeWatch(
+            self._engines, window, advisories=KnownAdvisories(advisories(), features())
+        )
+        taken_by = Partition(
+            detector,
+            rows,
+            hold_ms=self.stream.hold_ms,
+            finished_below=finished.get(self._topics.sequences),
+            runtime=watch,
+        )
         self.held[partition] = Held(
-            Partition(
-                detector,
-                rows,
-                hold_ms=self.stream.hold_ms,
-                finished_below=finished.get(self._topics.sequences),
-                runtime=watch,
-            ),
+            taken_by,
             watch,
+            Blindness(taken_by),
             ClearInput(finished.get(self._topics.runtime, 0)),
             ClearInput(finished.get(self._topics.engine_events, 0)),
             self._clock(),
@@ -187,10 +195,13 @@ class StreamHandler:
         else:
             letters = self._outgoing.refused(message, opened, now=now)
             self._count(message.topic, opened)
-        told = held.watch.parts(opened.records, is_news=not window.is_finished(message.offset))
+        is_news = not window.is_finished(message.offset)
+        told = held.watch.parts(opened.records, is_news=is_news)
         judged = window.take(message.offset, opened.records, now=now)
         if was_warming and not window.warming:
             self.tally.warmup_seconds += now - held.assigned_at
+        lost = held.blindness.judged(message, opened, self.intake.ring().key_id)
+        told += held.watch.lost(lost, is_news=is_news)
         return [*letters, *self._outgoing.findings(told), *self._sent(judged)]
 
     def _sample(self, held: Held, message: BrokerRecord) -> list[Message]:
@@ -200,6 +211,7 @@ class StreamHandler:
         opened = self.intake.not_ahead(open_records(RuntimeSample, message), message)
         letters = self._checked(message, opened) if is_news else []
         told: list[Finding] = []
+        told += held.watch.lost(held.blindness.refused(message, opened), is_news=is_news)
         for sample in opened.records:
             told += held.watch.sample(sample, is_news=is_news)
         return [*letters, *self._outgoing.findings(told)]
@@ -211,6 +223,7 @@ class StreamHandler:
         opened = self.intake.not_ahead(open_records(EngineEvent, message), message)
         letters = self._checked(message, opened) if is_news else []
         told: list[Finding] = []
+        told += held.watch.lost(held.blindness.refused(message, opened), is_news=is_news)
         for event in opened.records:
             told += held.watch.event(event, is_news=is_news)
         rows = [row for row in map(rejection_row, opened.records) if row is not None]

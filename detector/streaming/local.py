@@ -8,7 +8,7 @@ from detector.finding import Finding
 from detector.model import Sequence
 from detector.streaming.global_tier import GlobalTier
 from detector.streaming.handler import StreamHandler
-from ingest.broker import Message, TopicPartition
+from ingest.broker import Message, Reader, TopicPartition
 from ingest.memory_io import MemoryBroker
 from ingest.memory_runner import MemoryRunner
 from ingest.packing import Packer
@@ -74,6 +74,8 @@ class LocalStream:
         on_row: OnRow | None = None,
     ) -> None:
         """`on_row` gets the row of every request as it comes out."""
+        self.after_turn: Callable[[], None] = _nothing
+        """Called when the stream has turned, and when it has finished."""
         self._handler = handler
         self._on_row = on_row
         self._events = events
@@ -81,6 +83,7 @@ class LocalStream:
         broker = MemoryBroker(
             dict.fromkeys(topics, partitions), keep_bytes=KEEP_BYTES, now_s=events
         )
+        self._broker = broker
         self._publisher = broker.publisher()
         self._packer = Packer(topics.sequences, SealedForm(lambda: ring), packing)
         self._row_packer = Packer(topics.requests, ClearForm(RequestRow), packing)
@@ -104,6 +107,10 @@ class LocalStream:
             {TopicPartition(topic, n): 0 for topic in read for n in range(partitions)}
         )
         self._decoder = msgspec.json.Decoder(Finding)
+
+    def reader(self) -> Reader:
+        """Return a reader of what goes through the stream."""
+        return self._broker.reader()
 
     def send(self, sequence: Sequence) -> Iterator[Finding]:
         """Take a sequence, and send what is due."""
@@ -137,6 +144,7 @@ class LocalStream:
         for _ in range(_FINISHING_TURNS):
             self._runner.finish()
         self._publish(self._handler.end())
+        self.after_turn()
         yield from self._found()
 
     def _due(self, now_s: float) -> list[Message]:
@@ -147,6 +155,7 @@ class LocalStream:
             return
         self._publish(messages)
         self._runner.turn()
+        self.after_turn()
         self._next_turn_s = now_s + self._tick_s
         yield from self._found()
 
@@ -162,3 +171,7 @@ class LocalStream:
                 elif self._on_row is not None:
                     for row in unpack_clear(RequestRow, record.value or b"").records:
                         self._on_row(row)
+
+
+def _nothing() -> None:
+    pass

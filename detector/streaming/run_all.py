@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Items
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 
@@ -22,7 +23,7 @@ from detector.streaming.feed import followed
 from detector.streaming.global_tier import GlobalTier
 from detector.streaming.handler import StreamHandler
 from detector.streaming.local import TICKS_PER_IDLE, EventClock, LocalStream, OnRow
-from ingest.broker import Message
+from ingest.broker import Message, Reader
 from ingest.coverage import Coverage
 from ingest.push.received import Received
 from ingest.schema_records import RequestRow
@@ -34,6 +35,9 @@ OnFinding = Callable[[Finding], None]
 
 Stopped = Callable[[], bool]
 """True once the input should be read no further."""
+
+Keep = Callable[[Reader], AbstractContextManager[Callable[[], None]]]
+"""Keeps what comes out of the stream; gives what to call when the stream has turned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +85,12 @@ def run(
     on_finding: OnFinding | None = None,
     on_row: OnRow | None = None,
     stopped: Stopped | None = None,
+    keep: Keep | None = None,
 ) -> ReplayReport:
     """Run logs through the stream; `on_finding` gets each finding, and its surer versions, at once.
 
-    `on_row` gets the row of every request, also of those without token ids or an answer.
+    `on_row` gets the row of every request, also of those without token ids or an answer. `keep`
+    reads the topics of results beside.
 
     Finished logs are put in order as a replay does, so they give what a replay gives. Live ones go
     as they come. Ends early, in order, once `stopped` says so.
@@ -114,16 +120,28 @@ def run(
         if source.is_live
         else _finished(stream, records, sequencer, stopped or _never)
     )
-    for finding in feed:
-        found.append(finding)
-        if on_finding is not None:
-            on_finding(finding)
+    with _kept(stream, keep):
+        for finding in feed:
+            found.append(finding)
+            if on_finding is not None:
+                on_finding(finding)
     return _report(
         handler, None if source.is_live else sequencer, reading, settings, surest(found),
         cpu_seconds=time.process_time() - began,
         history=past.coverage if source.history else None,
         history_skipped=skipped,
     )  # fmt: skip
+
+
+@contextmanager
+def _kept(stream: LocalStream, keep: Keep | None) -> Iterator[None]:
+    """Have the results of a stream kept for the time of a block."""
+    if keep is None:
+        yield
+        return
+    with keep(stream.reader()) as after_turn:
+        stream.after_turn = after_turn
+        yield
 
 
 def _never() -> bool:

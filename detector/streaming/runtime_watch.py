@@ -8,20 +8,28 @@ from collections.abc import Iterable
 from typing import Final
 
 from detector.finding import Finding
+from detector.ledger.ledger import KINDS
 from detector.model import Kind, Sequence
+from detector.rules.advisory import NO_ADVISORIES, KnownAdvisories, VersionRule
+from detector.rules.blind import BlindRule, Lost
 from detector.rules.contradiction import ANSWERED_ANYWAY, Contradictions
+from detector.rules.isolation import IsolationRule
 from detector.rules.joined import RuntimeJoin
+from detector.rules.ledger import LedgerRule
 from detector.rules.runtime import LOG, EngineRules, Noted
 from detector.runtime.evidence import REJECTED_ANSWERED, Happened, PoolEvidence
 from detector.runtime.limits import Limit, Limits
 from detector.runtime.order import Ordered
-from detector.runtime.records import REJECTED, SIGNAL_OF, Event, RequestPart, Sample
+from detector.runtime.records import BLIND, REJECTED, SIGNAL_OF, Event, RequestPart, Sample
 from detector.runtime.requests import Request, RequestTable, SameId
 from detector.runtime.settings import RuntimeSettings
 from detector.settings import WindowSettings
 
 MAX_ENGINES: Final = 4_096
 """Engines watched in one partition; the one that was heard of first goes first."""
+
+MAX_BLOCK_EVENTS: Final = 8_192
+"""Events about blocks held of one engine at most: five seconds of 400 requests a second."""
 
 TIDY_MS: Final = 30_000
 """How often, in event time, what is too old is forgotten."""
@@ -33,9 +41,15 @@ _Report = tuple[Sample | None, Event | None]
 class _Engine:
     """One engine: its reports in order, and the rules about it."""
 
-    def __init__(self, settings: RuntimeSettings, kv_pool: str, engine: str) -> None:
+    def __init__(
+        self, settings: RuntimeSettings, known: KnownAdvisories, *, kv_pool: str, engine: str
+    ) -> None:
         self.reports: Ordered[_Report] = Ordered(settings.hold_ms)
+        self.blocks: Ordered[Event] = Ordered(
+            settings.hold_ms, by_arrival=True, max_held=MAX_BLOCK_EVENTS
+        )
         self.rules = EngineRules(settings, kv_pool=kv_pool, engine=engine)
+        self.version = VersionRule(known, kv_pool=kv_pool, engine=engine)
 
 
 class RuntimeWatch:
@@ -45,8 +59,15 @@ class RuntimeWatch:
     told now; ids are deterministic, so what is told twice is one finding.
     """
 
-    def __init__(self, settings: RuntimeSettings, window: WindowSettings) -> None:
+    def __init__(
+        self,
+        settings: RuntimeSettings,
+        window: WindowSettings,
+        *,
+        advisories: KnownAdvisories = NO_ADVISORIES,
+    ) -> None:
         self._settings = settings
+        self._known = advisories
         self._engines: dict[tuple[str, str], _Engine] = {}
         self._limits = Limits()
         self._requests = RequestTable(keep_ms=window.keep_ms)
@@ -58,6 +79,9 @@ class RuntimeWatch:
         self._contradictions = Contradictions(
             settings, window_ms=window.length_ms, limit_of=self._limit_of
         )
+        self._blind = BlindRule(settings)
+        self._isolation = IsolationRule(settings)
+        self._ledger = LedgerRule(settings, end_of=self._requests.end_of)
         self._now_ms: int | None = None
         self._tidied_ms: int | None = None
 
@@ -72,10 +96,16 @@ class RuntimeWatch:
     def event(self, event: Event, *, is_news: bool) -> list[Finding]:
         """Take an engine event; what it is evidence of counts at once."""
         self._advance(event.at_ms)
+        if event.kind == BLIND:
+            cause, count = event.detail or BLIND, event.count or 1
+            lost = Lost(event.kv_pool, event.engine, cause, count, event.at_ms)
+            return self.lost([lost], is_news=is_news)
         told: list[Finding] = []
         if event.kind == REJECTED and event.request_id is not None:
             same = self._requests.reject(event, event.request_id, is_news=is_news)
             told += self._contradicted(same, is_news=is_news)
+        if event.kind in KINDS:
+            told += self._owned(event, is_news=is_news)
         signal = SIGNAL_OF.get(event.kind)
         if signal is None:
             return told
@@ -86,6 +116,11 @@ class RuntimeWatch:
         due = engine.reports.push(event.at_ms, key, (None, event))
         return told + self._judged(engine, due, is_news=is_news)
 
+    def lost(self, losses: Iterable[Lost], *, is_news: bool) -> list[Finding]:
+        """Take what a sidecar or this worker could not see."""
+        told = [self._blind.lost(one) for one in losses]
+        return [one for one in told if one is not None and is_news]
+
     def parts(self, records: Iterable[RequestPart], *, is_news: bool) -> list[Finding]:
         """Take the parts of prompts and responses that one message held, tokens aside."""
         told: list[Finding] = []
@@ -93,6 +128,10 @@ class RuntimeWatch:
             self._advance(record.ended_at_ms)
             same = self._requests.add(record, is_news=is_news)
             told += self._contradicted(same, is_news=is_news)
+            if record.kind == Kind.RESPONSE:
+                self._ledger.ended(
+                    record.kv_pool, record.request_id, record.tenant, record.ended_at_ms
+                )
         return told
 
     def observed(self, sequence: Sequence, *, shingles: int, low_complexity: int) -> list[Finding]:
@@ -115,11 +154,27 @@ class RuntimeWatch:
         told: list[Finding] = []
         for engine in list(self._engines.values()):
             told += self._judged(engine, engine.reports.drain(), is_news=True)
-        return told
+            told += self._of_blocks(engine.blocks.drain(), is_news=True)
+        return told + self._ledger.due(self._now)
 
     def joined(self, finding: Finding, *, is_news: bool) -> Finding:
         """Return a content finding with what is known to have happened around it."""
         return self._join.joined(finding, is_news=is_news)
+
+    def _owned(self, event: Event, *, is_news: bool) -> list[Finding]:
+        """Take what happened to a KV block, or to a request that may hold some."""
+        engine = self._engine(event.kv_pool, event.engine)
+        named = (event.kind, event.request_id, event.tenant, event.block, event.detail)
+        due = engine.blocks.push(event.at_ms, "\0".join(one or "" for one in named), event)
+        return self._of_blocks(due, is_news=is_news)
+
+    def _of_blocks(self, due: Iterable[Event], *, is_news: bool) -> list[Finding]:
+        """Judge events about blocks whose turn it is."""
+        told: list[Finding] = []
+        for event in due:
+            crossing = self._isolation.event(event)
+            told += [*self._ledger.event(event), *(() if crossing is None else (crossing,))]
+        return told if is_news else []
 
     def _judged(self, engine: _Engine, due: Iterable[_Report], *, is_news: bool) -> list[Finding]:
         """Judge the reports of an engine whose turn it is; a late one's turn is at once."""
@@ -128,6 +183,8 @@ class RuntimeWatch:
             if sample is not None:
                 noted = engine.rules.sample(sample)
                 told += self._noted(sample.kv_pool, noted, is_news=is_news)
+                outdated = engine.version.sample(sample)
+                told += [outdated] if outdated is not None and is_news else []
                 if self._limits.add(sample, is_news=is_news):
                     for same in self._requests.of_pool(sample.kv_pool):
                         told += self._contradicted(same, is_news=is_news)
@@ -171,7 +228,8 @@ class RuntimeWatch:
         key = (kv_pool, name)
         engine = self._engines.get(key)
         if engine is None:
-            engine = self._engines[key] = _Engine(self._settings, kv_pool, name)
+            engine = _Engine(self._settings, self._known, kv_pool=kv_pool, engine=name)
+            self._engines[key] = engine
             if len(self._engines) > MAX_ENGINES:
                 del self._engines[next(iter(self._engines))]
         return engine

@@ -10,8 +10,8 @@ from detector.streaming.handler import StreamHandler
 from detector.streaming.metered import MeteredHandler
 from detector.streaming.monitor import Monitor, Runner, known_labels
 from exporters.health import HealthServer
-from exporters.metrics import WorkerMetrics
 from exporters.readiness import Probes, Pulse
+from exporters.worker_metrics import WorkerMetrics
 from ingest.stream import Handler
 from ingest.topics import topic_names
 

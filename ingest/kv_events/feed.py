@@ -25,7 +25,7 @@ class KvEventFeed:
     """Gives the records of one publisher; called in every turn of a sidecar, never waits.
 
     Tokens are hashed under the table of the moment as soon as they are read, and only if sequences
-    are wanted. What could not be used is counted in `counts` by reason. For one thread.
+    are wanted. `counts` says what was made, `broken` by reason what could not be used. One thread.
     """
 
     def __init__(
@@ -39,6 +39,9 @@ class KvEventFeed:
         tags: Callable[[], BlockTags],
     ) -> None:
         self.counts: Counter[str] = Counter()
+        self.broken: Counter[str] = Counter()
+        self.messages = frames.counts
+        self.engine = source.engine
         self.is_full: Callable[[], bool] = lambda: False
         """True while nothing more should be read; what the publisher drops is asked for again."""
         self.is_ending: Callable[[], bool] = lambda: False
@@ -46,7 +49,7 @@ class KvEventFeed:
         self.owners = BlockOwners(settings.max_blocks, every_block=settings.every_block)
         self._frames = frames
         self._source = source
-        self._pool = source.kv_pool or source.engine
+        self.kv_pool = source.kv_pool or source.engine
         self._tenancy = tenancy
         self._table = table
         self._tags = tags
@@ -71,9 +74,9 @@ class KvEventFeed:
             try:
                 batch = decode_batch(frame.payload)
             except RecordError as error:
-                self.counts[error.reason] += 1
+                self.broken[error.reason] += 1
                 continue
-            self.counts.update(batch.broken)
+            self.broken.update(batch.broken)
             self._newest_ms, self._newest_s = batch.at_ms, now_s
             made += self._of_batch(batch, table)
         if self._chains is not None and self._newest_ms is not None:
@@ -136,7 +139,7 @@ class KvEventFeed:
             yield EngineEvent(
                 kind=one.kind,
                 engine=self._source.engine,
-                kv_pool=self._pool,
+                kv_pool=self.kv_pool,
                 at_ms=at_ms,
                 tenant=None if one.party is None else one.party.tenant,
                 other_tenant=None if one.owner is None else one.owner.tenant,
@@ -157,7 +160,7 @@ class KvEventFeed:
                     Sequence(
                         tenant=TenantId(side.party.tenant),
                         request_id=self._request_id(side),
-                        kv_pool=PoolId(self._pool),
+                        kv_pool=PoolId(self.kv_pool),
                         engine=EngineId(self._source.engine),
                         model=self._source.model,
                         kind=side.kind,

@@ -1,5 +1,6 @@
 """Messages of a publisher of KV events, in their order."""
 
+from collections import Counter
 from typing import NamedTuple, Protocol
 
 
@@ -12,6 +13,9 @@ class Frame(NamedTuple):
 
 class Frames(Protocol):
     """Where messages come from."""
+
+    counts: Counter[str]
+    """Messages by what became of them."""
 
     def poll(self, now_s: float) -> list[Frame]:
         """Return the messages that have come, in order; never waits."""

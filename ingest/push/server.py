@@ -1,18 +1,14 @@
 """Serves the port of a sidecar from a thread of its own."""
 
-import asyncio
 import logging
-import socket
 import threading
 from collections.abc import Callable
 from typing import Final
 
-import h11
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from detector.errors import SettingsError
+from ingest.http_port import PatientProtocol, listening
 from ingest.push.settings import PushSettings
 
 HEAD_BYTES: Final = 16 * 1024
@@ -25,47 +21,17 @@ CLOSE_S: Final = 5.0
 """How long closing waits for requests that are being answered."""
 
 
-class _Protocol(H11Protocol):
-    """Closes a connection whose request has no whole head in time; uvicorn waits for ever."""
-
-    head_s = 10.0
-    _head_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._watch_head()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch_head()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._forget_head()
-        super().connection_lost(exc)
-
-    def _watch_head(self) -> None:
-        if self.conn.their_state is not h11.IDLE:
-            self._forget_head()
-        elif self._head_timer is None:  # further bytes of a head give it no more time
-            self._head_timer = self.loop.call_later(self.head_s, self.transport.close)
-
-    def _forget_head(self) -> None:
-        timer, self._head_timer = self._head_timer, None
-        if timer is not None:
-            timer.cancel()
-
-
 class PushServer:
     """Listens until it is closed. Raises SettingsError if the address cannot be listened on."""
 
     def __init__(self, app: ASGIApp, settings: PushSettings) -> None:
         self._is_closed = False
-        self._socket = _listening(settings)
+        self._socket = listening(settings.host, settings.port or 0, section="push")
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http=type("_Bound", (_Protocol,), {"head_s": settings.read_ms / 1000}),
+                http=type("_Bound", (PatientProtocol,), {"head_s": settings.read_ms / 1000}),
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -107,21 +73,3 @@ class PushServer:
         self._is_closed = self._server.should_exit = True
         self._thread.join(2 * CLOSE_S)
         self._socket.close()
-
-
-def _listening(settings: PushSettings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((settings.host, settings.port or 0))
-        made.listen()
-    except (OSError, UnicodeError) as error:
-        made.close()
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise SettingsError(
-            f"cannot listen on {settings.host}:{settings.port}: {reason}",
-            where="push.port",
-            hint="set push.host and push.port to an address of this machine and a free port",
-        ) from None
-    return made

@@ -34,6 +34,7 @@ class RawRequest:
     look at, by lower-case name: "header:x-tenant-id", "user", "cache_salt", "session_id",
     "extra_key", "api_key_hash", "tenant", or any mapped field. `first_line` and `last_line` are the
     numbers of the first and the last line that tell of it; a body line that came ahead counts.
+    `roles` are those of the messages that the prompt was made of, where the source has them.
     """
 
     request_id: str
@@ -55,6 +56,7 @@ class RawRequest:
     reported_prompt_tokens: int | None = None
     gateway_cache_hit: bool = False
     identity: dict[str, str] = field(default_factory=dict)
+    roles: tuple[str, ...] | None = None
     first_line: int = 0
     last_line: int = 0
 

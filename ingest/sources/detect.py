@@ -24,6 +24,12 @@ _SGLANG: Final = re.compile(
     # before 0.5.14 the JSON request log has no prefix
     rb'|^\{"timestamp": ?"[^"]{10,40}", ?"event": ?"(?:request|scheduler)\.'
 )
+_NOTHING: Final = {
+    "truncated_stream": "is damaged or cut off before its first line ends",
+    "line_too_long": "holds no line of less than 64 MiB",
+}
+"""Why there are no lines, by the reason for which the first one was lost."""
+
 _JSON_OBJECT: Final = re.compile(rb'^\s*\{\s*(?:"|\})')
 
 
@@ -35,17 +41,19 @@ class LogFormat(enum.StrEnum):
     SGLANG = "sglang"
 
 
-def detect_format(first_lines: Iterable[bytes], *, where: str = "-") -> LogFormat:
+def detect_format(
+    first_lines: Iterable[bytes], *, where: str = "-", lost: str | None = None
+) -> LogFormat:
     """Return the format that most of the first lines show; lines of no known form are passed over.
 
-    An engine's own line outweighs a plain JSON object: engines log both. Raises InputError when no
-    line is recognised.
+    An engine's own line outweighs a plain JSON object: engines log both. `lost` says why a line
+    before these could not be read. Raises InputError when no line is recognised.
     """
     counts = dict.fromkeys(LogFormat, 0)
     lines = list(first_lines)
     if not any(line.strip() for line in lines):
         raise InputError(
-            "is empty, or begins with empty lines",
+            _NOTHING.get(lost or "", "is empty, or begins with empty lines"),
             where=where,
             hint=f"leave it out, or name its format with --format {'|'.join(LogFormat)}",
         )

@@ -49,6 +49,8 @@ class Lines:
         """Size of the file as it lies on disk, None for a pipe."""
         self.bytes_read = 0
         """Bytes taken from the file as it lies on disk: compressed ones when it is compressed."""
+        self.lost: str | None = None
+        """Why the first stretch that could not be read was lost: the word that is counted."""
         self._stream = stream
         self._coverage = coverage
         self._limit = max_line_bytes
@@ -107,7 +109,7 @@ class Lines:
                 else:
                     held.clear()
         except CorruptStreamError:
-            self._coverage.broken("truncated_stream", self._number + 1)
+            self._lose("truncated_stream", self._number + 1)
             return
         if size:
             yield from self._line(held, size)
@@ -115,11 +117,15 @@ class Lines:
     def _line(self, content: bytes | bytearray, size: int) -> Iterator[tuple[int, bytes]]:
         self._number += 1
         if size > self._limit:
-            self._coverage.broken("line_too_long", self._number)
+            self._lose("line_too_long", self._number)
             return
         if self._number == 1 and content.startswith(_UTF8_MARK):
             content = content[len(_UTF8_MARK) :]
         yield self._number, bytes(content.removesuffix(b"\r"))
+
+    def _lose(self, reason: str, line: int) -> None:
+        self.lost = self.lost or reason
+        self._coverage.broken(reason, line)
 
     def _blocks(self) -> Iterable[bytes]:
         # read1 returns what a pipe holds now; read would wait for a full block

@@ -26,7 +26,7 @@ from ingest.sources.sglang_items import (
     meta_of,
     samples_in_parallel,
 )
-from ingest.sources.sglang_lines import AnswerFields, Record, read_record
+from ingest.sources.sglang_lines import AnswerFields, Record, left_request, read_record
 
 BODY_LIFE_MS = 60_000
 """A body is logged just before its request; after this much log time none is waited for."""
@@ -64,7 +64,8 @@ class SglangLog:
     """The requests of one SGLang request log, from stdout or a log directory.
 
     `lines` are (line number, raw bytes without newline). `year` is not needed: SGLang writes it.
-    Iterate once. Requests come in the order they finished; what never finished comes when
+    Iterate once. Requests come in the order they finished. One whose client is said to have
+    left comes at once, as its answer is never logged; what else never finished comes when
     `max_unfinished` or `max_unfinished_ms` of log time push it out, or at the end of the input.
     Bad records are counted, never raised.
     """
@@ -105,6 +106,8 @@ class SglangLog:
             record = read_record(raw)
             if record is not None:
                 yield from self._record(record)
+            elif (rid := left_request(raw)) and (waiting := self._waiting.pop(rid)) is not None:
+                yield self._never_finished(waiting)
         except RecordError as error:
             self._coverage.broken(error.reason, number)
 

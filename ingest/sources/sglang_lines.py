@@ -19,6 +19,13 @@ _JSON_START = b'{"timestamp"'
 _TEXT_START = re.compile(rb"(?:Receive|Finish|Receive OpenAI): obj=")
 _DATE = re.compile(r"\[(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)[^\]]*\] ")
 
+_LEFT = re.compile(
+    rb"\[\d{4}-[^\]]{1,64}\] (?:\[http_server\] Error: )?"
+    rb"Request is disconnected from the client side \(type \d\)\. "
+    rb"Abort request obj\.rid='([^']{1,512})'"
+)
+"""What the engine says of a request whose client has gone away; its answer is never logged."""
+
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 Event = Literal["received", "finished", "openai"]
 _EVENTS: dict[str, Event] = {
@@ -97,6 +104,12 @@ def read_record(raw: bytes) -> Record | None:
         raw[: start.start()].decode("utf-8", "replace"),
         raw[start.start() :].decode("utf-8", "replace"),
     )
+
+
+def left_request(raw: bytes) -> str | None:
+    """Return the id of the request whose client the line says has gone away, None for others."""
+    found = _LEFT.match(raw)
+    return None if found is None else found[1].decode("utf-8", "replace")
 
 
 def _from_json(line: bytes) -> Record | None:

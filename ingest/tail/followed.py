@@ -118,6 +118,11 @@ class FollowedLog:
         return bool(self._next or self.behind_bytes)
 
     @property
+    def is_there(self) -> bool:
+        """True once the file is there."""
+        return self._now is not None or bool(self._next)
+
+    @property
     def is_over(self) -> bool:
         """False: the log may come again."""
         return False

@@ -50,6 +50,11 @@ class PipeLog:
         return False
 
     @property
+    def is_there(self) -> bool:
+        """True: it was opened."""
+        return True
+
+    @property
     def is_over(self) -> bool:
         """True once all writers have left and none can come."""
         return self._is_over

@@ -41,6 +41,11 @@ class LineSource(Protocol):
         ...
 
     @property
+    def is_there(self) -> bool:
+        """True if there is anything that lines can come from."""
+        ...
+
+    @property
     def is_over(self) -> bool:
         """True once no line can come any more."""
         ...

@@ -2,6 +2,7 @@
 
 import re
 
+from exporters.api_metrics import API
 from exporters.engine_metrics import ENGINES
 from exporters.metrics import BATCH_SECONDS, BUILD, BUILD_HELP, WORKER
 from tests.content.tree import ROOT
@@ -16,6 +17,7 @@ def rows() -> list[str]:
         (BATCH_SECONDS.name, "histogram", (), BATCH_SECONDS.help),
         (f"{BUILD}_info", "gauge", ("version", "python"), BUILD_HELP),
         *((one.name, one.kind, one.labels, one.help) for one in ENGINES),
+        *((one.name, one.kind, one.labels, one.help) for one in API),
     ]
     return [
         " | ".join((f"| `{name}`", kind, ", ".join(f"`{label}`" for label in labels), f"{text} |"))
@@ -29,6 +31,6 @@ def test_every_metric_is_documented_and_none_that_does_not_exist() -> None:
 
 
 def test_queries_use_metrics_that_exist() -> None:
-    known = {name for name, *_ in (*WORKER, *ENGINES)} | {BATCH_SECONDS.name, f"{BUILD}_info"}
+    known = {name for name, *_ in (*WORKER, *ENGINES, *API)} | {BATCH_SECONDS.name, f"{BUILD}_info"}
     used = set(re.findall(r"\bbleedwatch_\w+", PAGE))
     assert {re.sub("_(bucket|sum|count)$", "", name) for name in used} <= known

@@ -1,10 +1,13 @@
 """docs/rules.md has one section for each rule, with the title, severity and maturity it has."""
 
+import pkgutil
 import re
+from importlib import import_module
 
 import pytest
 
-from detector.rules import content, contradiction, runtime
+from detector import rules
+from detector.rules import runtime
 from detector.rules.catalog import RULES
 from tests.content.tree import ROOT
 
@@ -27,9 +30,13 @@ def test_no_rule_is_documented_that_does_not_exist() -> None:
 
 
 def test_every_rule_of_the_code_is_listed() -> None:
+    modules = [
+        import_module(f"{rules.__name__}.{one.name}")
+        for one in pkgutil.iter_modules(rules.__path__)
+    ]
     named = {
         value
-        for module in (content, contradiction, runtime)
+        for module in modules
         for value in (*vars(module).values(), *runtime.RULE_OF.values())
         if isinstance(value, str) and re.fullmatch(r"BW\d{3}", value)
     }

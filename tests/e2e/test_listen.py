@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -97,7 +98,8 @@ def test_a_sender_with_another_key_ends_it_but_not_what_was_found(
     assert monitor.returncode == 2
     assert b"unknown_key" in told
     assert b"Traceback" not in told
-    assert len(saved.read_bytes().splitlines()) == PAIRS
+    rules = Counter(json.loads(line)["rule"] for line in saved.read_bytes().splitlines())
+    assert rules == {"BW001": PAIRS, "BW901": 1}
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_what_was_taken_arrives_though_the_sidecar_is_told_to_stop(
             taken = [_push(connection, number) for number in range(PUSHES)]
             connection.request("GET", "/readyz")
             ready = connection.getresponse()
-            assert (ready.status, b"not recognised" in ready.read()) == (503, True)
+            assert (ready.status, b"is not there yet" in ready.read()) == (503, True)
         assert sidecar.stop() == 0
     finally:
         sidecar.kill()

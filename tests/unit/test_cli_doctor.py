@@ -95,3 +95,21 @@ def test_every_check_has_a_name_of_its_own_and_is_documented() -> None:
     assert len(set(names)) == len(names)
     assert [name for name in names if f"| `{name}` |" not in page] == []
     assert all(check.probe.__doc__ and check.about.endswith(".") for check in CHECKS)
+
+
+@pytest.mark.parametrize("wanted", ["vllm=99", "vllm=0.34", "vllm=0.10.2", "sglang=0.5.24"])
+def test_a_version_that_nobody_looked_at_is_refused(wanted: str) -> None:
+    with pytest.raises(UsageError, match=r"flags are known of (vllm|sglang) 0\.") as caught:
+        flags_for(wanted)
+    kind, _, newest = caught.value.hint.split()[3].partition("=")
+    assert flags_for(f"{kind}={newest}"), "the hint is one that works"
+
+
+@pytest.mark.parametrize("wanted", ["vllm=0.33.1", "vllm=0.33.0rc1", "vllm=0.11", "sglang=0.5.23"])
+def test_versions_of_known_releases_are_taken(wanted: str) -> None:
+    assert flags_for(wanted)
+
+
+def test_a_version_is_of_one_engine() -> None:
+    with pytest.raises(UsageError, match="a version is of one engine"):
+        flags_for("all=0.33")

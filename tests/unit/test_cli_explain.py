@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from detector.cli.app import app
 from detector.cli.explain_steps import when
 from detector.cli.finding_file import find
-from detector.cli.reasons import SENTENCES
+from detector.match.sentences import SENTENCES
 from detector.cli.report import save_findings
 from detector.errors import InputError, UsageError
 from detector.finding import Evidence, Finding, Party, Thresholds

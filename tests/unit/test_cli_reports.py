@@ -84,6 +84,32 @@ def test_explain_says_what_contradicts_itself(tmp_path: Path) -> None:
     assert "Request r of tenant C has the id" in both
 
 
+def about_memory() -> list[Finding]:
+    """Return findings of BW208 and BW105, about memory of tenant `acme`."""
+    watch = RuntimeWatch(RuntimeSettings(), WindowSettings())
+    label = {"tenant": "acme", "request_id": "r1", "created_at_ms": 5, "block": "b"}
+    watch.event(event(EventKind.ALLOCATED, 1, **label), is_news=True)
+    other = {"request_id": "r2", "tenant": "globex"}
+    watch.event(event(EventKind.REUSED, 2, **(label | other)), is_news=True)
+    crossing = {"tenant": "globex", "other_tenant": "acme", "detail": "salt_differs", "block": "c"}
+    watch.event(event(EventKind.REUSED, 3, **crossing), is_news=True)
+    return watch.idle()
+
+
+def test_memory_of_another_is_told_with_its_owner(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_findings(about_memory())
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["high", "high", "BW208", "p", "globex/r2", "acme/r1", "-"] in lines
+    assert ["high", "high", "BW105", "p", "globex", "acme", "-"] in lines
+    ledger, isolation = (explained(one, tmp_path) for one in about_memory())
+    assert "Whose memory tenant acme, request r1" in ledger
+    assert "block: b" in ledger
+    assert "this id" not in ledger
+    assert "salt differs: 1 block: c" in isolation
+
+
 def test_every_rule_that_can_be_found_has_a_title() -> None:
     made = (about_an_engine(), about_a_request(), about_two_requests())
     assert {one.rule for one in made} < RULES.keys()

@@ -111,3 +111,13 @@ def test_what_fails_in_a_thread_is_told_by_kind_and_place(
         threading.excepthook, sys.unraisablehook = before
     assert "ValueError" in caplog.text
     assert "canary" not in caplog.text
+
+
+def test_a_coordinator_may_be_absent_while_a_cluster_is_new() -> None:
+    now_s = 100.0
+    seldom = Seldom(lambda: now_s)
+    failed = "Group Coordinator Request failed: [Error 15] CoordinatorNotAvailableError"
+    line = logging.LogRecord("aiokafka.group", logging.ERROR, "g.py", 1, failed, (), None)
+    assert not seldom.filter(line)
+    now_s = 131.0
+    assert seldom.filter(line)

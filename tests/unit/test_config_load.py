@@ -157,6 +157,12 @@ def test_environment_names_that_are_no_settings() -> None:
         load_settings(environment={"BLEEDWATCH_KEYFILE": "x"})
 
 
+def test_a_setting_may_be_called_as_what_kubernetes_tells_of_services() -> None:
+    ports = {"BLEEDWATCH_METRICS__PORT": "9999", "BLEEDWATCH_TAP__PORT": "7777"}
+    settings = load_settings(environment=ports).settings
+    assert (settings.metrics.port, settings.tap.port) == (9999, 7777)
+
+
 def test_lists_and_sections_from_environment_and_flags() -> None:
     loaded = load_settings(
         environment={"BLEEDWATCH_DETECTION__FILTER__ALLOW_LISTS": "[a, b]"},

@@ -51,3 +51,16 @@ def test_an_unknown_format_names_the_flag(lines: list[bytes]) -> None:
 def test_only_the_start_of_a_line_is_looked_at() -> None:
     with pytest.raises(InputError):
         detect_format([b"x" * 600 + VLLM[1]])
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        (None, "is empty"),
+        ("truncated_stream", "damaged or cut off"),
+        ("line_too_long", "no line of less than 64 MiB"),
+    ],
+)
+def test_a_log_without_lines_says_why(lost: str | None, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        detect_format([], lost=lost)

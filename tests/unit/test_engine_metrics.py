@@ -9,7 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from detector.config.load import load_settings
 from detector.scraping import Scraping, scraping
 from detector.signals import signals_of
-from exporters.engine_metrics import ENGINES, EngineMetrics, EngineRead
+from exporters.collector import Read
+from exporters.engine_metrics import ENGINES, register_engines
 from exporters.engine_state import EnginesState, EngineState
 from ingest.schema_records import EventKind
 from ingest.scrape.scraper import BackgroundScraper, make_scraper
@@ -30,7 +31,7 @@ class _Source:
 def values(source: _Source | Scraping) -> dict[tuple[str, ...], float]:
     """Return every sample: its name and label values, as the list orders them, to its value."""
     registry = CollectorRegistry()
-    EngineMetrics(source, registry=registry)
+    register_engines(source, registry)
     labels = {metric.name: metric.labels for metric in ENGINES}
     return {
         (one.name, *(one.labels[label] for label in labels[one.name])): one.value
@@ -114,7 +115,7 @@ def test_failures_that_the_log_tells_are_counted_beside_those_of_the_metrics() -
 
 
 @pytest.mark.parametrize("metric", ENGINES, ids=lambda metric: str(metric.name))
-def test_names_follow_the_rules_of_prometheus(metric: EngineRead) -> None:
+def test_names_follow_the_rules_of_prometheus(metric: Read[EnginesState]) -> None:
     assert re.fullmatch(r"bleedwatch_engine(_[a-z]+)+", metric.name)
     assert metric.name.endswith("_total") == (metric.kind == "counter")
     assert metric.help.endswith(".")

@@ -134,3 +134,22 @@ def test_after_closing_the_port_is_free(server: HealthServer) -> None:
     again = MetricsSettings(port=server.port)
     server.close()
     HealthServer(again, registry=CollectorRegistry(), probes={}).close()
+
+
+@pytest.mark.parametrize(
+    ("path", "accept"),
+    [
+        ("/metrics", "application/openmetrics-text; version=canary"),
+        ("/livez", "text/plain; version=1.x"),
+        ("http://[canary/", "*/*"),
+    ],
+)
+def test_what_cannot_be_read_is_answered_400_and_not_quoted(
+    server: HealthServer, path: str, accept: str
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
+        client.sendall(f"GET {path} HTTP/1.0\r\nAccept: {accept}\r\n\r\n".encode())
+        said = b"".join(iter(lambda: client.recv(4096), b""))
+    assert said.split(b"\r\n")[0].endswith(b" 400 Bad Request")
+    assert b"canary" not in said
+    assert get(server, "/metrics")[0] == 200

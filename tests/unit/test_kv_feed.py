@@ -1,5 +1,6 @@
 """From KV events to records: isolation that is broken, sequences, and nothing that tells more."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -35,6 +36,7 @@ class Played:
 
     def __init__(self, *turns: Iterable[bytes | Frame]) -> None:
         self._turns = list(turns)
+        self.counts: Counter[str] = Counter()
 
     def poll(self, now_s: float) -> list[Frame]:
         del now_s
@@ -223,8 +225,8 @@ def test_memory_is_bounded() -> None:
 def test_broken_payloads_are_counted_and_the_rest_is_read() -> None:
     one = feed([b"\xc1", batch(5, stored([1], [1], size=1)), *reuse_of_run_h()])
     assert len(one(0.0)) == 1
-    assert one.counts["undecodable"] == 1
-    assert one.counts["wrong_type"] == 1
+    assert one.broken["undecodable"] == 1
+    assert one.broken["wrong_type"] == 1
 
 
 def vllm_request(at_s: float = 1000.0) -> list[bytes]:

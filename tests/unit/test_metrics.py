@@ -7,7 +7,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from exporters.metrics import BATCH_SECONDS, WORKER, KnownLabels, Read, WorkerMetrics
+from exporters.collector import Read
+from exporters.metrics import BATCH_SECONDS, WORKER, KnownLabels
+from exporters.worker_metrics import WorkerMetrics
 from exporters.worker_state import (
     InputState,
     PartitionState,
@@ -190,7 +192,7 @@ def test_two_workers_in_one_process_need_two_registries() -> None:
 
 
 @pytest.mark.parametrize("metric", [*WORKER, BATCH_SECONDS], ids=lambda metric: str(metric.name))
-def test_names_follow_the_rules_of_prometheus(metric: Read) -> None:
+def test_names_follow_the_rules_of_prometheus(metric: Read[WorkerState]) -> None:
     assert re.fullmatch(r"bleedwatch(_[a-z]+)+", metric.name)
     assert not _BASE_UNITS.search(metric.name)
     assert not _OF_OTHER_TYPES.search(metric.name)
@@ -199,6 +201,6 @@ def test_names_follow_the_rules_of_prometheus(metric: Read) -> None:
 
 
 @pytest.mark.parametrize("metric", WORKER, ids=lambda metric: str(metric.name))
-def test_labels_are_bounded_and_name_nobody(metric: Read) -> None:
+def test_labels_are_bounded_and_name_nobody(metric: Read[WorkerState]) -> None:
     words = {"topic", "kind", "rule", "severity", "confidence", "reason", "cause", "direction"}
     assert set(metric.labels) <= words | {"partition"}

@@ -50,9 +50,7 @@ EVIDENCE: dict[str, list[EngineEvent | RuntimeSample]] = {
     "clear_failure": [CLEAR],
     "metadata_mismatch": [event(EventKind.CHECKSUM_MISMATCH, 135)],
     "transfer_failure": [healthy(130), healthy(135, transfer_failures_total=4)],
-    "unreleased_kv": [
-        healthy(135, unreleased_tokens=9_000, running_requests=0, unreleased_quality="estimate")
-    ],
+    "unreleased_kv": [healthy(135, unreleased_tokens=9_000, running_requests=0)],
 }
 
 
@@ -75,6 +73,17 @@ def test_all_evidence_together_raises_by_one_step_too() -> None:
         versions = told(content(Severity.MEDIUM), *everything, first=first)
         assert versions[-1].severity is Severity.HIGH
         assert len(versions) == (1 if first else 2)
+
+
+def test_estimates_of_unreleased_memory_are_evidence_once_they_last() -> None:
+    held = [
+        healthy(at_s, unreleased_tokens=9_000, running_requests=0, unreleased_quality="estimate")
+        for at_s in range(LAST_S - 315, LAST_S, 15)
+    ]
+    short, lasting = (told(content(), *pieces, first=False)[-1] for pieces in (held[-3:], held))
+    assert (short.severity, short.runtime) == (Severity.HIGH, None)
+    assert lasting.severity is Severity.CRITICAL
+    assert list(lasting.runtime or {}) == ["unreleased_kv"]
 
 
 def test_steps_go_up_to_critical() -> None:

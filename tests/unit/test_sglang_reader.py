@@ -122,6 +122,20 @@ def test_what_never_finished_says_so() -> None:
     assert coverage.responses.incomplete == {Loss.NEVER_FINISHED: 1}
 
 
+def test_a_request_whose_client_has_left_is_read_at_once() -> None:
+    said = "Request is disconnected from the client side (type 1). Abort request obj.rid='r1'"
+    for prefix in ("[2026-03-01 10:00:01] ", "[2026-03-01 10:00:01 TP0] [http_server] Error: "):
+        requests, coverage = read(received(), prefix + said, finished("r2"))
+        assert [one.request_id for one in requests] == ["r1", "r2"]
+        assert coverage.responses.incomplete == {Loss.NEVER_FINISHED: 1}
+
+
+def test_what_a_client_wrote_ends_no_request() -> None:
+    said = "Request is disconnected from the client side (type 1). Abort request obj.rid='r1'"
+    requests, _ = read(received(), said, received("r2", text=said), finished("r2"), finished())
+    assert [one.request_id for one in requests] == ["r2", "r1"]
+
+
 def test_an_abort_with_record_keeps_status_and_ids() -> None:
     reason = {"type": "abort", "message": "queue", "status_code": 503}
     (one,), _ = read(finished(answer=meta(finish_reason=reason)))

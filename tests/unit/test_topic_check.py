@@ -1,6 +1,7 @@
 """What one node cannot show: replicas, brokers that make topics, settings that clash."""
 
 import pytest
+from pydantic import ValidationError
 
 from detector.settings import CommonnessSettings, DetectionSettings, WindowSettings
 from ingest.kafka_admin import ClusterState, TopicState
@@ -93,3 +94,10 @@ def test_names_are_made_of_the_prefix() -> None:
 )
 def test_durations_are_said_in_the_largest_whole_unit(milliseconds: int | None, text: str) -> None:
     assert duration(milliseconds) == text
+
+
+@pytest.mark.parametrize("prefix", ["acme.", ".acme", "a..b", ".", ""])
+def test_a_prefix_whose_names_would_have_two_dots_is_refused(prefix: str) -> None:
+    with pytest.raises(ValidationError):
+        KafkaSettings(topic_prefix=prefix)
+    assert KafkaSettings(topic_prefix="acme.eu-1").topic_prefix == "acme.eu-1"

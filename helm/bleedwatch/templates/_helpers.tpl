@@ -41,6 +41,22 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- dig "metrics" "port" 9464 .Values.config -}}
 {{- end -}}
 
+{{- define "bleedwatch.apiPort" -}}
+{{- dig "api" "port" 8080 .Values.config -}}
+{{- end -}}
+
+{{/* Labels and annotations of a pod; it is made anew when the configuration changes. */}}
+{{- define "bleedwatch.podMetadata" -}}
+labels:
+  {{- include "bleedwatch.labels" .root | nindent 2 }}
+  app.kubernetes.io/component: {{ .component }}
+annotations:
+  checksum/config: {{ .root.Values.config | toYaml | sha256sum }}
+  {{- with .part.podAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
 {{/* Pod settings that are the same for all. Call with (dict "root" . "part" .Values.worker). */}}
 {{- define "bleedwatch.podSpec" -}}
 {{- $root := .root -}}
@@ -68,6 +84,7 @@ affinity:
 {{- end }}
 {{- end -}}
 
+{{/* All of a container but its arguments and ports. `state` and `key` say what it mounts. */}}
 {{- define "bleedwatch.container" -}}
 {{- $root := .root -}}
 image: {{ include "bleedwatch.image" $root }}
@@ -77,40 +94,71 @@ securityContext:
 resources:
   {{- toYaml .part.resources | nindent 2 }}
 env:
-  - {name: BLEEDWATCH_CONFIG, value: /etc/bleedwatch/config.yaml}
-  - {name: HOME, value: /tmp}
+  - {name: BLEEDWATCH_CONFIG, value: /etc/bleedwatch/config/config.yaml}
+  - {name: HOME, value: /tmp} # compiled kernels go to its .cache
+livenessProbe:
+  httpGet: {path: /livez, port: {{ .probed }}}
+  periodSeconds: 20
+  failureThreshold: 3
+readinessProbe:
+  httpGet: {path: /readyz, port: {{ .probed }}}
+  periodSeconds: 5
+startupProbe:
+  httpGet: {path: /livez, port: {{ .probed }}}
+  periodSeconds: 5
+  failureThreshold: 60
 volumeMounts:
-  - {name: config, mountPath: /etc/bleedwatch/config.yaml, subPath: config.yaml, readOnly: true}
-  - {name: key, mountPath: /etc/bleedwatch/key, readOnly: true}
+  - {name: config, mountPath: /etc/bleedwatch/config, readOnly: true}
   - {name: tmp, mountPath: /tmp}
-  {{- range $root.Values.secrets }}
+  {{- if .key }}
+  - {name: key, mountPath: /etc/bleedwatch/key, readOnly: true}
+  {{- end }}
+  {{- if .state }}
+  - {name: state, mountPath: /var/lib/bleedwatch}
+  {{- end }}
+  {{- range concat $root.Values.secrets .part.secrets }}
   - {name: secret-{{ .name }}, mountPath: /etc/bleedwatch/secrets/{{ .name }}, readOnly: true}
   {{- end }}
 {{- end -}}
 
 {{- define "bleedwatch.volumes" -}}
+{{- $root := .root -}}
 - name: config
-  configMap: {name: {{ include "bleedwatch.name" . }}}
-- name: key
-  secret: {secretName: {{ .Values.keySecret.name }}, defaultMode: 0440, items: [{key: {{ .Values.keySecret.key }}, path: key}]}
+  configMap: {name: {{ include "bleedwatch.name" $root }}}
 - name: tmp
   emptyDir: {medium: Memory, sizeLimit: 256Mi}
-{{- range .Values.secrets }}
+{{- if .key }}
+- name: key
+  secret:
+    secretName: {{ $root.Values.keySecret.name }}
+    defaultMode: 0440
+    items: [{key: {{ $root.Values.keySecret.key }}, path: key}]
+{{- end }}
+{{- if and .state (not .part.persistence.enabled) }}
+- name: state
+  emptyDir: {}
+{{- end }}
+{{- range concat $root.Values.secrets .part.secrets }}
 - name: secret-{{ .name }}
   secret: {secretName: {{ .secretName }}, defaultMode: 0440}
 {{- end }}
 {{- end -}}
 
-{{- define "bleedwatch.probes" -}}
-livenessProbe:
-  httpGet: {path: /livez, port: metrics}
-  periodSeconds: 20
-  failureThreshold: 3
-readinessProbe:
-  httpGet: {path: /readyz, port: metrics}
-  periodSeconds: 5
-startupProbe:
-  httpGet: {path: /livez, port: metrics}
-  periodSeconds: 5
-  failureThreshold: 60
+{{- define "bleedwatch.claims" -}}
+{{- with .part.persistence }}
+{{- if .enabled }}
+volumeClaimTemplates:
+  - apiVersion: v1
+    kind: PersistentVolumeClaim
+    metadata:
+      name: state
+    spec:
+      accessModes: [ReadWriteOnce]
+      {{- with .storageClass }}
+      storageClassName: {{ . }}
+      {{- end }}
+      resources:
+        requests: {storage: {{ .size }}}
+{{- end }}
+{{- end }}
 {{- end -}}

@@ -1,0 +1,115 @@
+"""What an api shows of itself: probes and metrics over HTTP."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from detector.api.keeper import Keeper
+from detector.api.recorder import Recorder
+from detector.errors import BleedwatchError
+from exporters.api_metrics import ApiMetrics
+from exporters.api_state import ApiState
+from exporters.health import HealthServer
+from exporters.readiness import Pulse
+from exporters.sending.sender import LaneState
+from exporters.settings import MetricsSettings
+from exporters.store import incidents, outbox
+from exporters.store.database import Database
+
+LOOK_S: Final = 10.0
+"""How often the store and the broker are asked how much there is."""
+
+
+class Board:
+    """Holds the last look at an api. The loop beats; threads of the server read.
+
+    `lanes` says how the outputs are doing.
+    """
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        recorder: Recorder,
+        database: Database,
+        settings: MetricsSettings,
+        *,
+        lanes: Callable[[], list[LaneState]],
+    ) -> None:
+        self._keeper = keeper
+        self._recorder = recorder
+        self._database = database
+        self._settings = settings
+        self._lanes = lanes
+        self._pulse = Pulse()
+        self._looked_s = -math.inf
+        self._stored = ApiState()
+        self.metrics = ApiMetrics(self)
+
+    def beat(self) -> None:
+        """Say that the loop has turned; look at store and broker if it is time."""
+        self._pulse.beat()
+        now_s = time.monotonic()
+        if now_s - self._looked_s >= LOOK_S and self._keeper.problem is None:
+            self._looked_s = now_s
+            self._look()
+
+    def state(self) -> ApiState:
+        """Return the state: counts of now, what is in the store as of the last look."""
+        return ApiState(
+            findings={name: self._recorder.counts[name] for name in ("new", "updated", "repeated")},
+            requests=self._recorder.counts["requests"],
+            refused=dict(self._recorder.refused),
+            changes=dict(self._keeper.changes),
+            lag_records=self._stored.lag_records,
+            incidents=self._stored.incidents,
+            outbox=self._stored.outbox,
+            failing_outputs={
+                lane.output: lane.is_failing or lane.is_gone for lane in self._lanes()
+            },
+            store_failures=self._keeper.store_failures,
+        )
+
+    def not_live(self) -> list[str]:
+        """Return why the process should be restarted: its loop has stopped turning."""
+        limit, age = self._settings.live_ms / 1000, self._pulse.age_seconds
+        if age <= limit:
+            return []
+        return [f"the loop has not turned for {age:.0f} s (metrics.live_ms allows {limit:g} s)"]
+
+    def not_ready(self) -> list[str]:
+        """Return why incidents are not to be relied on now."""
+        problem = self._keeper.problem
+        return [] if problem is None else [problem]
+
+    @contextmanager
+    def serving(self) -> Iterator[HealthServer]:
+        """Answer probes and scrapes for the time of a `with` block.
+
+        Raises SettingsError if the address cannot be listened on.
+        """
+        probes = {"/livez": self.not_live, "/readyz": self.not_ready}
+        server = HealthServer(self._settings, registry=self.metrics.registry, probes=probes)
+        try:
+            yield server
+        finally:
+            server.close()
+
+    def _look(self) -> None:
+        try:
+            with self._database.read() as connection:
+                states = incidents.count_by_state(connection)
+                waiting = outbox.counts(connection)
+            lag = self._recorder.lag()
+        except BleedwatchError:
+            return  # the next turn of the loop meets the same, and tells it
+        self._stored = ApiState(
+            lag_records={(at.topic, at.partition): count for at, count in lag.items()},
+            incidents={state.value: count for state, count in states.items()},
+            outbox={
+                (output, str(state)): count
+                for output, found in waiting.items()
+                for state, count in found.items()
+            },
+        )

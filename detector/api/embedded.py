@@ -1,0 +1,58 @@
+"""An api inside `run all`: it reads the broker in memory, between the turns of the stream."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from typing import Final
+
+from detector.api.run_api import Running, running
+from detector.api.serving import serving_api
+from detector.config.root import Settings
+from exporters.store.database import open_store
+from ingest.broker import Reader
+
+TURN_S: Final = 0.2
+"""How often results are recorded: what a broker in memory keeps lasts for many times that."""
+
+
+def keeper_of(settings: Settings) -> Callable[[Reader], AbstractContextManager[Callable[[], None]]]:
+    """Return what keeps the results of a stream; see `keeping`."""
+    return lambda reader: keeping(settings, reader)
+
+
+@contextmanager
+def keeping(settings: Settings, reader: Reader) -> Iterator[Callable[[], None]]:
+    """Give what records results that have come; to be called between the turns of the stream.
+
+    The last are recorded when the block ends, and what is to be sent until then is sent, or waits
+    in the store for the next start. Raises StoreError and SettingsError.
+    """
+    with (
+        closing(open_store(settings.store)) as database,
+        running(settings, database, reader, pause=_go_on, resumes=False) as api,
+        serving_api(settings, database, api.board, on_change=api.wake),
+    ):
+        recorded_s = time.monotonic()
+
+        def record() -> None:
+            nonlocal recorded_s
+            if time.monotonic() - recorded_s >= TURN_S:
+                api.keeper.turn(0.0)
+                api.board.beat()
+                recorded_s = time.monotonic()
+
+        try:
+            yield record
+        finally:
+            _finish(api)
+
+
+def _finish(api: Running) -> None:
+    while any(api.recorder.lag().values()):
+        api.keeper.turn(0.0)
+        if api.keeper.problem is not None:
+            break
+
+
+def _go_on(_seconds: float) -> None:
+    """Detection does not wait for the store."""

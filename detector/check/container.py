@@ -1,0 +1,130 @@
+"""A container as manifests and compose files describe it, and the engine that it starts."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from detector.check.engine import Engine, Flag
+from detector.check.launch import (
+    Launch,
+    flags_of,
+    image_kind,
+    image_version,
+    launch_of,
+    other_engine,
+    served_by_image,
+    unseen,
+)
+from detector.check.shell import Command, Word, commands, expanded
+
+_SHELLS: Final = ("sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash", "/usr/bin/env bash")
+
+EXTRA: Final = "VLLM_ADDITIONAL_ARGS"
+"""A variable whose flags KServe's templates add to those of vLLM."""
+
+_ROLES: Final = {"kv_producer": "prefill", "kv_consumer": "decode"}
+_WORDS_OF_ROLES: Final = ("prefill", "decode")
+
+
+class Script(NamedTuple):
+    """A script that a shell is given, and the number of its first line."""
+
+    text: str
+    file: str
+    line: int
+
+
+class Container(NamedTuple):
+    """One container. `words` are its command and arguments, unless a shell is given a script.
+
+    `hint` is what its place in the file says of its role: names and labels.
+    """
+
+    name: str
+    where: str
+    image: str
+    words: tuple[Word, ...]
+    environment: Mapping[str, str | None]
+    script: Script | None = None
+    hint: str = ""
+    exposed: str = ""
+
+
+def is_shell(words: tuple[str, ...]) -> bool:
+    """Tell whether words start a shell that takes its script from the next one."""
+    return len(words) > 1 and words[0] in _SHELLS and words[-1].startswith("-") and "c" in words[-1]
+
+
+def engine_in(container: Container) -> Engine | None:
+    """Return the engine that a container starts, None if it starts none."""
+    launch, environment = _launch(container)
+    if launch is None:
+        return None
+    flags = dict(flags_of(launch.words))
+    extra = environment.get(EXTRA)
+    if launch.kind == "vllm" and extra:
+        for command in commands(extra, container.where.rpartition(":")[0], 0, environment):
+            flags |= {
+                name: Flag(flag.values, container.where)
+                for name, flag in flags_of(command.words).items()
+            }
+    engine = Engine(
+        name=container.name,
+        kind=launch.kind,
+        where=launch.where,
+        flags=flags,
+        environment=environment,
+        version=image_version(container.image),
+        exposed=container.exposed,
+        unseen=unseen(launch.words),
+    )
+    return _with_role(engine, container.hint)
+
+
+def other_in(container: Container) -> str:
+    """Return the name of an engine in a container that is not understood, empty if none is."""
+    words = [word for one in _started(container) for word in one.words]
+    return other_engine(words)
+
+
+def _started(container: Container) -> Iterator[Command]:
+    known = container.environment
+    if container.script is not None:
+        yield from commands(*container.script, known)
+    else:
+        words = (Word(expanded(one.text, known), one.where) for one in container.words)
+        yield Command(tuple(words), known)
+
+
+def _launch(container: Container) -> tuple[Launch | None, Mapping[str, str | None]]:
+    for command in _started(container):
+        launch = launch_of(command.words)
+        if launch is not None:
+            return launch, command.environment
+    kind = image_kind(container.image)
+    if EXTRA in container.environment:
+        kind = "vllm"
+    (command, *more) = [*_started(container), Command((), container.environment)]
+    is_flags = not command.words or command.words[0].text.startswith("-")
+    is_flags = is_flags or command.words[0].text == "serve"
+    if kind and container.script is None and is_flags and len(more) <= 1:
+        if not command.words and EXTRA not in container.environment:
+            return None, container.environment
+        return served_by_image(kind, command.words, container.where), container.environment
+    return None, container.environment
+
+
+def _with_role(engine: Engine, hint: str) -> Engine:
+    """Give an engine its role; a transfer that works both ways leaves it to names and labels."""
+    mode = engine.flag("disaggregation-mode")
+    transfer = engine.json_flag("kv-transfer-config")
+    if mode is not None:
+        role = mode.value
+    elif engine.is_on("is-prefill-worker"):
+        role = "prefill"
+    elif transfer:
+        role = _ROLES.get(str(transfer.get("kv_role")), "")
+        role = role or next((word for word in _WORDS_OF_ROLES if word in hint), "")
+    else:
+        role = ""
+    return replace(engine, role=role if role in _WORDS_OF_ROLES else "")

@@ -1,0 +1,120 @@
+"""Which engine a command starts, and with which flags."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+from detector.check.engine import Flag
+from detector.check.shell import Word, is_variable
+
+_MODULES: Final = {
+    "sglang.launch_server": "sglang",
+    "dynamo.sglang": "sglang",
+    "vllm.entrypoints.openai.api_server": "vllm",
+    "vllm.entrypoints.api_server": "vllm",
+    "dynamo.vllm": "vllm",
+}
+_PROGRAMS: Final = {"vllm": "vllm", "sglang": "sglang"}
+"""Programs that serve with the word `serve`."""
+
+_OTHERS: Final = {
+    "trtllm-serve": "TensorRT-LLM",
+    "dynamo.trtllm": "TensorRT-LLM",
+    "llama-server": "llama.cpp",
+    "text-generation-launcher": "TGI",
+    "lmdeploy": "LMDeploy",
+    "tritonserver": "Triton",
+}
+"""Engines whose flags are not understood here; they are named, not passed over in silence."""
+
+_IMAGES: Final = {"vllm-openai": "vllm", "sglang": "sglang", "vllm": "vllm"}
+"""Images that are one engine: their entrypoint starts it, their tag is its version."""
+
+_FLAG: Final = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
+_FLAGS_INSIDE: Final = re.compile(r"ARG|FLAG|OPT|EXTRA|@", re.IGNORECASE)
+_TAG: Final = re.compile(r"v?(\d+\.\d+\.\d+(?:[._-]?(?:rc|post|dev|a|b)\d+)?)(?![\w.])")
+
+
+class Launch(NamedTuple):
+    """The start of an engine: its kind, the words behind it, and where it is started."""
+
+    kind: str
+    words: tuple[Word, ...]
+    where: str
+
+
+def launch_of(words: Sequence[Word]) -> Launch | None:
+    """Return the engine that a command starts, None if it starts none."""
+    for at, word in enumerate(words):
+        name = PurePosixPath(word.text).name
+        behind = words[at + 1 :]
+        if name in _PROGRAMS and behind and behind[0].text == "serve":
+            return Launch(_PROGRAMS[name], _named(behind[1:]), word.where)
+        if word.text in _MODULES and at and words[at - 1].text == "-m":
+            return Launch(_MODULES[word.text], tuple(behind), word.where)
+        if word.text.startswith(tuple(f"{module}." for module in _MODULES)) and at:
+            kind = next(_MODULES[one] for one in _MODULES if word.text.startswith(f"{one}."))
+            return Launch(kind, tuple(behind), word.where)
+    return None
+
+
+def other_engine(words: Sequence[Word]) -> str:
+    """Return the name of an engine that is known and not understood, empty if there is none."""
+    names = (PurePosixPath(word.text).name for word in words)
+    return next((_OTHERS[name] for name in names if name in _OTHERS), "")
+
+
+def image_kind(image: str) -> str:
+    """Return the engine that an image starts by itself, empty if it is none."""
+    return _IMAGES.get(PurePosixPath(image.partition("@")[0]).name.partition(":")[0], "")
+
+
+def image_version(image: str) -> str:
+    """Return the version that the tag of an engine's own image tells, empty if it tells none."""
+    found = _TAG.match(image.partition("@")[0].rpartition(":")[2])
+    return found[1] if image_kind(image) and found else ""
+
+
+def served_by_image(kind: str, words: Sequence[Word], where: str) -> Launch:
+    """Return the start of an engine by its image, which is given flags alone."""
+    if words and words[0].text == "serve":
+        words = words[1:]
+    return Launch(kind, _named(words) if kind == "vllm" else tuple(words), where)
+
+
+def flags_of(words: Sequence[Word]) -> Mapping[str, Flag]:
+    """Return flags by name, underscores as dashes; the last of a repeated one counts."""
+    found: dict[str, Flag] = {}
+    name = ""
+    for word in words:
+        flag = _FLAG.fullmatch(word.text)
+        if flag is not None:
+            name = flag[1].replace("_", "-")
+            found[name] = Flag(() if flag[2] is None else (flag[2],), word.where)
+        elif name:
+            found[name] = Flag((*found[name].values, word.text), found[name].where)
+    return found
+
+
+def unseen(words: Sequence[Word]) -> tuple[str, ...]:
+    """Return what may hold more flags: variables that nothing here sets, and files of flags.
+
+    A variable behind a flag is its value, unless its name speaks of flags.
+    """
+    pairs = zip(("", *(word.text for word in words)), words, strict=False)
+    variables = [
+        word.text
+        for before, word in pairs
+        if is_variable(word.text)
+        and (_FLAGS_INSIDE.search(word.text) or not _FLAG.fullmatch(before) or "=" in before)
+    ]
+    file = flags_of(words).get("config")
+    return (*variables, *(() if file is None else (f"--config {file.value}".strip(),)))
+
+
+def _named(words: Sequence[Word]) -> tuple[Word, ...]:
+    """Give the model, which may stand without a flag, one."""
+    if words and not words[0].text.startswith("-"):
+        return (Word("--model", words[0].where), *words)
+    return tuple(words)

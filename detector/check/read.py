@@ -1,0 +1,133 @@
+"""Reads what people have, files of every kind and lines of flags, into engines."""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from detector.advisories.arguments import parse_arguments
+from detector.check import compose, manifests, values
+from detector.check.container import Container, Script, engine_in, other_in
+from detector.check.engine import KINDS, Engine
+from detector.check.placed import MAX_BYTES, Placed, documents
+from detector.errors import InputError, UsageError
+
+STDIN: Final = "-"
+
+_YAML_MARKS: Final = ("apiVersion:", "services:", "servingEngineSpec:", "kind:", "---")
+
+
+def engines_in_file(path: str) -> list[Engine]:
+    """Return the engines that a file starts; `-` is standard input.
+
+    Raises InputError for a file without any, with what it holds instead.
+    """
+    text, name = _text(path)
+    if not text.strip():
+        raise InputError(
+            "nothing is in it",
+            where=name,
+            hint="give a manifest, a compose file, the output of `helm template`, or a command",
+        )
+    found = _containers(text, name)
+    engines = [engine for one in found if (engine := engine_in(one)) is not None]
+    if not engines:
+        raise _no_engine(found, name)
+    return engines
+
+
+def engine_of_arguments(line: str, kind: str | None, number: int) -> Engine:
+    """Return the engine that a line of flags describes; the line may begin with the command.
+
+    Raises UsageError for open quotes, and for an engine that is not known.
+    """
+    parse_arguments(line)  # refuses open quotes
+    where = "--args" if number == 1 else f"--args, number {number}"
+    script = Script(line.replace("\n", " "), where, 0)
+    container = Container(f"the engine of {where}", where, "", (), {}, script)
+    started = engine_in(container)
+    if started is not None:
+        return _at(started, where)
+    if kind is None:
+        raise UsageError(
+            "which engine has these flags?", where="--engine", hint=f"one of {', '.join(KINDS)}"
+        )
+    start = "sglang serve" if kind == "sglang" else "vllm serve"
+    script = Script(f"{start} {script.text}", where, 0)
+    engine = engine_in(container._replace(script=script))
+    if engine is None:
+        raise UsageError("these are no flags", where=where, hint="give them as for the engine")
+    return _at(engine, where)
+
+
+def known_kind(name: str | None) -> str | None:
+    """Return the name of an engine that is understood. Raises UsageError for another."""
+    if name is not None and name not in KINDS:
+        raise UsageError(
+            f"the flags of {name[:40]!r} are not understood here",
+            where="--engine",
+            hint=f"one of {', '.join(KINDS)}; for others see `bleedwatch check version`",
+        )
+    return name
+
+
+def _at(engine: Engine, where: str) -> Engine:
+    """Let everything stand where the line was given: it has no file and no lines."""
+    flags = {name: flag._replace(where=where) for name, flag in engine.flags.items()}
+    return replace(engine, where=where, flags=flags)
+
+
+def _text(path: str) -> tuple[str, str]:
+    if path == STDIN:
+        content, name = sys.stdin.buffer.read(MAX_BYTES + 1), "standard input"
+    else:
+        name = path
+        with Path(path).open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise InputError(f"more than {MAX_BYTES:,} bytes", where=name, hint="give the engines only")
+    try:
+        return content.decode(), name
+    except UnicodeDecodeError:
+        raise InputError(
+            "the file is not UTF-8", where=name, hint="name a manifest, not an archive"
+        ) from None
+
+
+def _containers(text: str, name: str) -> list[Container]:
+    lines = text.splitlines()
+    if not any(line.lstrip("- ").startswith(_YAML_MARKS) for line in lines):
+        if any("{{" in line for line in lines) or name.endswith((".yaml", ".yml")):
+            return _in_documents(documents(text, name))
+        return [Container(name, f"{name}:1", "", (), {}, Script(text, name, 1))]
+    return _in_documents(documents(text, name))
+
+
+def _in_documents(roots: Iterable[Placed]) -> list[Container]:
+    found: list[Container] = []
+    objects: list[Placed] = []
+    for root in roots:
+        if compose.is_compose(root):
+            found += compose.containers(root)
+        elif values.is_production_stack(root):
+            found += values.containers(root)
+        else:
+            objects.append(root)
+    return [*found, *manifests.containers(objects)]
+
+
+def _no_engine(found: list[Container], name: str) -> InputError:
+    hint = "give its flags: bleedwatch check config --engine sglang --args '...'"
+    other = next((other for one in found if (other := other_in(one))), "")
+    if other:
+        return InputError(
+            f"it starts {other}, whose flags are not understood here",
+            where=name,
+            hint=f"sglang and vllm are; for {other} see `bleedwatch check version`",
+        )
+    if found:
+        names = ", ".join(one.name for one in found[:5])
+        what = f"no engine is started by its containers ({names})"
+        return InputError(what, where=name, hint=hint)
+    return InputError("no container is in it", where=name, hint=hint)

@@ -1,0 +1,125 @@
+"""Puts changes of incidents into the outbox, in the transaction that makes them.
+
+One notification for each change and output that is told of it. What is resolved goes to those that
+were told of the incident, whatever they ask for: they must not wait for its end.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import xxhash
+from sqlalchemy import Connection
+
+from detector.finding import Confidence, Severity
+from exporters.incidents.model import Change, ChangeKind
+from exporters.outputs.notification import Kind, Notification
+from exporters.outputs.settings import OutputSettings
+from exporters.sending.matching import wants
+from exporters.store import outbox
+
+TOLD: Final = {
+    ChangeKind.OPENED: Kind.OPENED,
+    ChangeKind.REOPENED: Kind.REOPENED,
+    ChangeKind.SEVERITY_RAISED: Kind.UPDATED,
+    ChangeKind.RULE_ADDED: Kind.UPDATED,
+    ChangeKind.ACKNOWLEDGED: Kind.ACKNOWLEDGED,
+    ChangeKind.RESOLVED: Kind.RESOLVED,
+    ChangeKind.MERGED: Kind.RESOLVED,
+}
+"""Changes that are told. A further finding of the same rule and severity is not: it would page
+again for what is known."""
+
+FOLLOW_UPS: Final = frozenset({Kind.ACKNOWLEDGED, Kind.RESOLVED})
+"""Kinds that mean something only to those who know the incident."""
+
+
+def announce(
+    connection: Connection,
+    changes: Iterable[Change],
+    *,
+    outputs: Sequence[OutputSettings],
+    external_url: str | None = None,
+) -> int:
+    """Put what is to be told of the changes; returns how many notifications that were.
+
+    Repeating it for a change adds nothing. Needs a writing transaction.
+    """
+    added = 0
+    for change in changes:
+        kind = TOLD.get(change.kind)
+        for output in outputs if kind is not None else ():
+            told = _notification(change, kind or Kind.UPDATED, output.name, external_url)
+            known = outbox.has_any(connection, output.name, change.incident.id)
+            if known if told.kind in FOLLOW_UPS else known or wants(output.when, told):
+                added += outbox.put(connection, output.name, [told])
+    return added
+
+
+def announce_gone(
+    connection: Connection, gone: str, *, outputs: Sequence[OutputSettings], at_ms: int
+) -> None:
+    """Tell the other outputs that one of them wants nothing any more."""
+    for output in outputs:
+        if output.name != gone:
+            told = monitor_notification(
+                Kind.DEGRADED,
+                output.name,
+                title=f"The receiver of output {gone} is gone (410): nothing is sent to it.",
+                reason="mend its settings and restart the api; until then alerts for it wait",
+                at_ms=at_ms,
+            )
+            outbox.put(connection, output.name, [told])
+
+
+def monitor_notification(
+    kind: Kind, output: str, *, title: str, reason: str, at_ms: int
+) -> Notification:
+    """Return a notification about the monitor itself, which belongs to no incident."""
+    return Notification(
+        id=notification_id(output, f"{kind}/{title}", at_ms),
+        kind=kind,
+        incident_id="",
+        sequence=0,
+        created_at_ms=at_ms,
+        severity=Severity.HIGH if kind is Kind.DEGRADED else Severity.INFO,
+        confidence=Confidence.HIGH,
+        rules=(),
+        kv_pools=(),
+        tenants=(),
+        finding_count=0,
+        opened_at_ms=at_ms,
+        last_seen_ms=at_ms,
+        title=title,
+        reason=reason,
+    )
+
+
+def notification_id(output: str, subject: str, number: int) -> str:
+    """Return an idempotency id: the same for the same output, subject and number."""
+    return "ntf-" + xxhash.xxh3_128_hexdigest(f"{output}\0{subject}\0{number}".encode())
+
+
+def _notification(
+    change: Change, kind: Kind, output: str, external_url: str | None
+) -> Notification:
+    incident = change.incident
+    link = None if external_url is None else f"{external_url.rstrip('/')}/incidents/{incident.id}"
+    return Notification(
+        id=notification_id(output, incident.id, incident.version),
+        kind=kind,
+        incident_id=incident.id,
+        sequence=incident.version,
+        created_at_ms=change.at_ms,
+        severity=incident.severity,
+        confidence=incident.confidence,
+        rules=incident.rules,
+        kv_pools=incident.kv_pools,
+        tenants=incident.tenants,
+        finding_count=incident.finding_count,
+        opened_at_ms=incident.opened_at_ms,
+        last_seen_ms=incident.last_seen_ms,
+        resolved_at_ms=incident.resolved_at_ms,
+        title=incident.title,
+        reason=change.reason,
+        link=link,
+    )

@@ -1,0 +1,77 @@
+"""Where an incident must be seen: Alertmanager, the receiver, the triage page, Prometheus."""
+
+import json
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from typing import Any, Final
+
+from standardwebhooks import Webhook
+
+from tests.cluster.cluster import Cluster
+from tests.cluster.site import SECRET
+
+RESOLVED: Final = "resolved"
+
+Found = str | None
+"""What was seen, None if nothing was."""
+
+
+def in_alertmanager(made: Cluster, rule: str, kv_pool: str) -> Found:
+    """Look for an active alert of Alertmanager's API v2 that has the rule and the pool."""
+    for alert in _json(f"{made.alertmanager.url}/api/v2/alerts?active=true"):
+        told = alert["annotations"]
+        if rule in told.get("rules", "") and told.get("kv_pools") == kv_pool:
+            return f"{alert['labels']['alertname']}, severity {alert['labels']['severity']}"
+    return None
+
+
+def in_receiver(made: Cluster, rule: str, kv_pool: str, *, kinds: tuple[str, ...]) -> Found:
+    """Look for a webhook about it; every call must bear our signature, or this raises."""
+    for call in made.hook.calls:
+        event: dict[str, Any] = Webhook(SECRET).verify(call.body, dict(call.headers))
+        told = event["data"]
+        if event["type"] in kinds and rule in told["rules"] and kv_pool in told["kv_pools"]:
+            return f"{event['type']}, signature verified"
+    return None
+
+
+def incident(made: Cluster, rule: str, kv_pool: str) -> dict[str, Any] | None:
+    """Return the incident as the api tells it."""
+    asked = urllib.parse.urlencode({"rule": rule, "kv_pool": kv_pool})
+    found = _json(f"{made.site.triage}/v1/incidents?{asked}")["incidents"]
+    return dict(found[0]) if found else None
+
+
+def on_page(made: Cluster, rule: str, kv_pool: str) -> Found:
+    """Look for the incident's page, and for its sentence there."""
+    found = incident(made, rule, kv_pool)
+    if found is None:
+        return None
+    with urllib.request.urlopen(page_of(made, found), timeout=10) as answer:
+        page = answer.read().decode()
+    return f"{found['state']}: {found['title']}" if rule in page else None
+
+
+def page_of(made: Cluster, found: dict[str, Any]) -> str:
+    """Return the address of an incident's page."""
+    return f"{made.site.triage}/incidents/{found['id']}"
+
+
+def in_prometheus(made: Cluster, expression: str, *, above: float = 0.0) -> Found:
+    """Look whether a query of a board tells more than nothing."""
+    values = [float(one["value"][1]) for one in made.prometheus.query(expression)]
+    return f"{sum(values):g}" if sum(values) > above else None
+
+
+def look(place: Callable[[], Found]) -> Found:
+    """Look at a place; one that does not answer yet shows nothing."""
+    try:
+        return place()
+    except OSError:
+        return None
+
+
+def _json(url: str) -> Any:  # noqa: ANN401 - whatever the document holds
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return json.loads(answer.read())

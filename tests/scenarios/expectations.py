@@ -1,0 +1,47 @@
+"""What must and what may come of each public fault, read from expected.yaml."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import yaml
+
+from detector.finding import Confidence, Finding
+
+ABOUT_THE_MONITOR: Final = frozenset({"BW901"})
+CONTENT: Final = frozenset({"BW001", "BW002", "BW003"})
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One public report. What is neither in `fires` nor in `may` must not fire."""
+
+    bug: str
+    report: str
+    scenario: str
+    visible: str
+    fires: tuple[str, ...]
+    may: tuple[str, ...]
+
+    def differences(self, seen: Iterable[str]) -> list[str]:
+        """Say how what was seen is not what must be."""
+        fired = set(seen)
+        missing = [f"{rule} did not fire" for rule in sorted({*self.fires} - fired)]
+        extra = sorted(fired - {*self.fires, *self.may})
+        return missing + [f"{rule} fired" for rule in extra]
+
+
+def rows() -> list[Row]:
+    """Return all rows in the order of the file."""
+    text = Path(__file__).with_name("expected.yaml").read_text()
+    return msgspec.convert(yaml.safe_load(text), list[Row])
+
+
+def fired(findings: Iterable[Finding]) -> set[str]:
+    """Return the rules that count: those about content at high confidence only."""
+    return {
+        one.rule
+        for one in findings
+        if one.rule not in ABOUT_THE_MONITOR
+        and (one.rule not in CONTENT or one.confidence is Confidence.HIGH)
+    }

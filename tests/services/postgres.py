@@ -1,0 +1,150 @@
+"""A real PostgreSQL as a child process, on a free port of 127.0.0.1, with a database for each test.
+
+Its files lie in a folder of their own and are gone when the test run ends, which also ends the
+server if it is killed. It refuses to run as root, so for root it runs as nobody.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import pytest
+
+from tests.services.packages import program
+
+USER: Final = "bleedwatch"
+PASSWORD: Final = "tests-only"
+BINARIES: Final = ("/usr/lib/postgresql/*/bin",)
+PACKAGE: Final = "postgresql"
+
+START_TIMEOUT_S: Final = 120
+"""A start takes a second on an idle core."""
+
+FAST: Final = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=50")
+"""Nothing has to survive a power failure here."""
+
+
+class PostgresServer:
+    """One server; `url` names a database of it, whose password is in `password_file`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.password_file = folder / "password"
+        self.port = _free_port()
+        self._data = folder / "data"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._made = 0
+
+    def url(self, database: str) -> str:
+        """Return the URL of a database, without the password."""
+        return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"
+
+    def new_database(self) -> str:
+        """Make an empty database and return its URL."""
+        self._made += 1
+        name = f"test{self._made}"
+        with self._connected() as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        if not self._data.exists():
+            self._initialise()
+        words = [f"-c{option}" for option in FAST]
+        words += ["-h", "127.0.0.1", "-p", str(self.port), "-cunix_socket_directories="]
+        command = [program("postgres", PACKAGE, folders=BINARIES), "-D", str(self._data), *words]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                _as_nobody(command, "--pdeathsig=INT"),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._await()
+
+    def stop(self) -> None:
+        """End the server at once: PostgreSQL's fast shutdown."""
+        assert self._process is not None, "not started"
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(START_TIMEOUT_S)
+        self._process = None
+
+    def _initialise(self) -> None:
+        self.password_file.write_text(f"{PASSWORD}\n")
+        self.password_file.chmod(0o640)
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, "nobody")
+            shutil.chown(self.password_file, "nobody")
+        words = ["-D", str(self._data), "-U", USER, f"--pwfile={self.password_file}"]
+        words += ["--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-sync"]
+        command = [program("initdb", PACKAGE, folders=BINARIES), *words]
+        done = subprocess.run(
+            _as_nobody(command), capture_output=True, timeout=START_TIMEOUT_S, check=False
+        )
+        assert done.returncode == 0, done.stderr.decode(errors="replace")
+
+    def _await(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._answers():
+            log = (self.folder / "log").read_text(errors="replace")[-2000:]
+            assert self._process.poll() is None, f"PostgreSQL ended: {log}"
+            assert time.monotonic() < deadline, f"PostgreSQL does not answer: {log}"
+            time.sleep(0.05)
+
+    def _answers(self) -> bool:
+        try:
+            with self._connected():
+                return True
+        except psycopg.OperationalError:
+            return False
+
+    @contextmanager
+    def _connected(self) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
+        with psycopg.connect(
+            self.url("postgres"), password=PASSWORD, autocommit=True, connect_timeout=5
+        ) as connection:
+            yield connection
+
+
+@contextmanager
+def running() -> Iterator[PostgresServer]:
+    """Run a server for the time of a `with` block."""
+    # Not below pytest's own folders: nobody else may enter those.
+    with tempfile.TemporaryDirectory(prefix="bleedwatch-postgres-") as folder:
+        server = PostgresServer(Path(folder))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Give a server that all tests share: make a `new_database` of it."""
+    with running() as server:
+        yield server
+
+
+def _as_nobody(command: list[str], *options: str) -> list[str]:
+    """Return the command as a user that it may run as; `options` are further ones of setpriv."""
+    if os.geteuid() == 0:
+        options = ("--reuid=nobody", "--clear-groups", *options)
+    return [program("setpriv", "util-linux"), *options, "--", *command] if options else command
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
