@@ -13,7 +13,7 @@ import numpy as np
 from detector.kernels.buckets import ROWS, STEP, USED, home, place
 from detector.kernels.cache import njit
 from detector.kernels.line import KEYS, VALUES, look, lowest
-from detector.kernels.seek import BLOCK, NOWHERE, room, seek
+from detector.kernels.seek import BLOCK, NOWHERE, fetch, room, seek
 
 OWNER_CAP = 16
 """Owners kept per key: what so many parties say is common, and a longer chain would make the
@@ -120,8 +120,10 @@ def probe_insert(
     fresh = (number << _FIRST) | number
     written = 0
     added = 0
+    fetch(table, keys, use, begin)
     for first in range(begin, len(keys), BLOCK):
         end = min(first + BLOCK, len(keys))
+        fetch(table, keys, use, end)
         seek(table, keys, use, first, end, mask, expired, found)
         for i in range(first, end):
             row = found[0, i - first]

@@ -10,6 +10,7 @@ import numpy as np
 from detector.kernels.buckets import STEP, home
 from detector.kernels.cache import njit
 from detector.kernels.line import KEYS, VALUES, look, lowest
+from detector.kernels.prefetch import prefetch
 
 BLOCK = 32
 """Keys that are sought together."""
@@ -28,6 +29,13 @@ _SECOND = np.uint64(8)
 def room():
     """Return what `seek` works in; its first row holds what it finds."""
     return np.empty((3, BLOCK), np.uint64)
+
+
+@njit(nogil=True, cache=True)
+def fetch(table, keys, use, begin):
+    """Fetch the lines of the used keys of a block, the header's for others, which is at hand."""
+    for i in range(begin, min(begin + BLOCK, len(keys))):
+        prefetch(table, home(keys[i], table) * np.uint64(use[i]))  # type: ignore[call-arg]
 
 
 @njit(nogil=True, cache=True)
