@@ -1,8 +1,8 @@
 """Where the keys of a block belong in a table of buckets, sought in rounds (numba).
 
 All keys of a block take one step together, so whether a key is there, or its bucket full, never
-decides a branch: mispredicted, those cost more than everything else (measured: 40 ns a key, and 22
-in rounds, with the table in cache).
+decides a branch: mispredicted, those cost more than everything else (measured: a quarter to a third
+less time per key, with the table in cache).
 """
 
 import numpy as np
