@@ -26,7 +26,7 @@ from detector.reading import OnProgress
 from detector.service import replay
 from detector.settings import DetectionSettings
 
-ROUNDS = 7
+ROUNDS = 41
 LIVE_POSTINGS = 4_000_000
 RESPONSE_TOKENS = 1_000
 WINDOW_RESPONSES = LIVE_POSTINGS // RESPONSE_TOKENS

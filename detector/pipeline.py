@@ -164,10 +164,9 @@ class Detector:
         self.stats.tokens += len(sequence.token_hashes)
         party = self._party(sequence)
         self._make_room(len(sequence.token_hashes))
-        keys, masked, tagged, rare = self._take(sequence, party, prepared)
+        keys, masked, pool_keys, tagged, rare = self._take(sequence, party, prepared)
         use = selected(self._settings.index, keys, masked, rare, prepared)
         at = self._store.add(sequence, party)
-        pool_keys = self._index.pool_keys(keys, sequence.kv_pool)
         hits = self._index.observe(pool_keys, use, at, window_ms=self._settings.window.length_ms)
         self.last_shingles = len(keys)
         self.last_low_complexity = int(np.count_nonzero(masked))
@@ -285,8 +284,10 @@ class Detector:
 
     def _take(
         self, sequence: Sequence, party: int, prepared: Prepared | None
-    ) -> tuple[Keys, Mask, Keys, Mask]:
-        """Shingle and learn a sequence; return its keys, the masked ones, tags, those not common.
+    ) -> tuple[Keys, Mask, Keys, Keys, Mask]:
+        """Shingle and learn a sequence.
+
+        Return its keys, the masked ones, those of the pool, tags, the ones that are not common.
 
         What a sequence taught is taken back where it turns out to be somebody else's.
         """
@@ -302,12 +303,14 @@ class Detector:
         )
         if prepared is None:
             least = self._settings.filter.min_distinct
-            keys, masked, tagged, rare, first = take(sequence.token_hashes, least, *known)
+            keys, masked, pool_keys, tagged, rare, first = take(
+                sequence.token_hashes, least, *known
+            )
         else:
             keys, masked, _ = prepared
-            tagged, rare, first = learn_shown(keys, masked, *known)
+            pool_keys, tagged, rare, first = learn_shown(keys, masked, *known)
         self._memory.shown(tagged, first, party=party, seen_ms=sequence.started_at_ms)
-        return keys, masked, tagged, rare
+        return keys, masked, pool_keys, tagged, rare
 
     def _count(self, shingles_seen: int, common: int, hits: Hits) -> None:
         """Count a response's shingles, and those that other tenants have shown as well."""

@@ -76,7 +76,9 @@ class ModelConfig:
             return Context(
                 int(tokens * factor), f"{name} {tokens:,} times a rope factor {factor:g}"
             )
-        return Context(tokens, f"{name} {tokens:,}")
+        window = self.sliding_window
+        kept = "" if window is None else f", which its sliding window of {window:,} does not shorten"
+        return Context(tokens, f"{name} {tokens:,}{kept}")
 
     def _text(self) -> Fields:
         """Return the fields about text: of multimodal models they are nested."""

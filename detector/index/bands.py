@@ -140,11 +140,9 @@ class BandIndex:
         Memory of a document comes free once all before it are forgotten too.
         """
         self._since_ms = before_ms
-        while self._oldest < self._next and self._time(self._oldest) < before_ms:
+        times = self._times
+        while self._oldest < self._next and times[self._oldest % len(times)] < before_ms:
             self._oldest += 1
-
-    def _time(self, number: int) -> int:
-        return int(self._times[number % len(self._times)])
 
     def _make_room(self, documents: int) -> None:
         if len(self) + documents > len(self._times):

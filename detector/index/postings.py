@@ -11,9 +11,9 @@ from detector.index.sequences import SequenceStore
 from detector.kernels import postings
 from detector.sketch.shingle import Keys, Mask
 
-LOAD_LIMIT = 0.6
+LOAD_LIMIT = 0.65
 GROWTH = 1.08
-"""At 16 bytes a row and growth that begins at 0.54: 30 to 34 bytes per row in use."""
+"""At 16 bytes a row and growth that begins at 0.585: 27 to 31 bytes per row in use."""
 
 _FIRST_HOMES = 1 << 12
 _LEAST_HOMES = 1 << 17

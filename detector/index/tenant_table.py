@@ -20,8 +20,8 @@ from detector.sketch.shingle import Keys, Mask
 Marks = NDArray[np.int64]
 
 LOAD_LIMIT = 0.65
-GROWTH = 1.5
-"""At 16 bytes a row and growth that begins at 0.585: 27 to 41 bytes per remembered shingle."""
+GROWTH = 2.0
+"""At 16 bytes a row and growth that begins at 0.585: 27 to 55 bytes per remembered shingle."""
 
 _FIRST_HOMES = 1 << 13
 _SHARED_BYTES = tenants.MARKS * 8
@@ -88,7 +88,7 @@ class TenantTable:
         room = self.room_for(len(keys), now_ms)
         rare, first = np.zeros((2, len(keys)), np.bool_)
         mark = mark_of(party, seen_ms)
-        tenants.learn(*room, keys, use, rare, first, mark, keys, *nothing_follows())
+        tenants.learn(*room, keys, use, rare, first, mark, *nothing_follows(), keys)
 
     def room_for(self, keys: int, now_ms: int) -> tuple[Marks, Marks]:
         """Make room for that many keys; return the newer generation as the kernels take it."""

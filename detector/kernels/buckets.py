@@ -19,6 +19,8 @@ probing needs to know nothing else, and no step touches more than the rows it mo
 import numpy as np
 
 from detector.kernels.cache import njit
+from detector.kernels.line import VALUES, WHOLE, look, lowest
+from detector.kernels.prefetch import prefetch
 
 ROWS = 4
 """Rows of two int64 in a cache line of 64 bytes."""
@@ -46,9 +48,10 @@ USED = 3
 OWN = 4
 """Word of the header that is free for the table's owner."""
 
-CHUNK = 64
+CHUNK = 16
 """Buckets that move at once."""
 
+_VALUES = np.uint64(VALUES)
 _HALF = np.uint64(32)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
@@ -70,19 +73,19 @@ def home(key, table):
 @njit(nogil=True, cache=True)
 def place(table, head):
     """Return the first empty row from a key's home, len(table) when there is none."""
-    row = home(head, table)
-    while row < np.uint64(len(table)) and table[row + _ONE] != 0:
-        row += _TWO
-    return row
+    bucket = home(head, table)
+    while bucket < np.uint64(len(table)):
+        empty = look(table, bucket, WHOLE, 0, 0) & _VALUES
+        if empty:
+            return bucket + lowest(empty) - _ONE
+        bucket += STEP
+    return bucket
 
 
 @njit(nogil=True, cache=True)
 def _has_empty(table, bucket):
     """Tell whether a bucket, given by its first word, has an empty row."""
-    empty = 0
-    for j in range(ROWS):
-        empty += table[bucket + np.uint64(j) * _TWO + _ONE] == 0
-    return empty > 0
+    return look(table, bucket, WHOLE, 0, 0) & _VALUES != 0
 
 
 @njit(nogil=True, cache=True)
@@ -104,12 +107,22 @@ def grow(table, buckets, mask, gone):
         while end + STEP < np.uint64(len(table)) and not _has_empty(table, end):
             end += STEP
         below = np.int64(first // STEP) - 1
+        _fetch(table, below - CHUNK, below)
+        wider = (below << 32) // homes * table[WIDER] >> 32
+        _fetch(table, wider - 2 * CHUNK, wider)
         table[BORDER] = ((below << 32) + homes - 1) // homes
         _move(table, first, end + STEP, mask, gone)
         moved += np.int64((end - first) // STEP) + 1
     if table[BORDER] == 0:
         table[HOMES] = table[WIDER]
     return moved
+
+
+@njit(nogil=True, cache=True)
+def _fetch(table, begin, end):
+    """Fetch the lines of some homes, which are next: downwards nothing else would fetch them."""
+    for bucket in range(max(begin, 0), end):
+        prefetch(table, np.uint64(bucket + 1) * STEP)  # type: ignore[call-arg]
 
 
 @njit(nogil=True, cache=True)
@@ -127,18 +140,11 @@ def _move(table, begin, end, mask, gone):
         table[row + _ONE] = 0
     put = 0
     for i in range(0, kept, 2):
-        bucket = home(held[i], table)
-        while bucket < np.uint64(len(table)):
-            free = np.uint64(len(table))
-            for j in range(ROWS - 1, -1, -1):
-                row = bucket + np.uint64(j) * _TWO
-                free = row if table[row + _ONE] == 0 else free
-            if free < np.uint64(len(table)):
-                table[free] = held[i]
-                table[free + _ONE] = held[i + 1]
-                put += 1
-                break
-            bucket += STEP
+        row = place(table, held[i])
+        if row < np.uint64(len(table)):
+            table[row] = held[i]
+            table[row + _ONE] = held[i + 1]
+            put += 1
     table[USED] -= used - put
 
 

@@ -15,11 +15,11 @@ def take(
 ):  # fmt: skip
     """Shingle a sequence and learn it; return (keys, masked) and what `learn_shown` returns."""
     keys, masked = shingles(tokens, min_distinct)
-    tagged, rare, first = learn_shown(
+    pool_keys, tagged, rare, first = learn_shown(
         keys, masked, state, maybe, tainted, old_tainted,
         slots, shared, mark, postings, asked, salt,
     )  # fmt: skip
-    return keys, masked, tagged, rare, first
+    return keys, masked, pool_keys, tagged, rare, first
 
 
 @njit(nogil=True, cache=True)
@@ -27,12 +27,14 @@ def learn_shown(
     keys, masked, state, maybe, tainted, old_tainted,
     slots, shared, mark, postings, asked, salt,
 ):  # fmt: skip
-    """Return (tagged, rare, first); what is neither masked nor tainted is learned under `mark`.
+    """Return (pool_keys, tagged, rare, first); what is neither masked nor tainted is learned.
 
-    `tagged` are the keys by which the memory knows the shingles: their tags under `state`, or the
-    keys themselves if it is empty. `rare` is True where a shingle is neither masked nor common for
-    everybody, `first` where the memory did not know that the mark's party has shown it.
+    It is learned under `mark`. `pool_keys` are the keys as they are filed in `postings`, `tagged`
+    those by which the memory knows the shingles: their tags under `state`, or the keys themselves
+    if it is empty. `rare` is True where a shingle is neither masked nor common for everybody,
+    `first` where the memory did not know that the mark's party has shown it.
     """
+    pool_keys = keys ^ salt
     tagged = tags(state, keys) if len(state) else keys
     rare = ~masked
     use = rare.copy()
@@ -40,10 +42,10 @@ def learn_shown(
     found = contains(maybe, tainted, old_tainted, tagged)
     for i in range(len(keys)):
         use[i] &= not found[i]
-    learn(slots, shared, tagged, use, rare, first, mark, keys, postings, asked, salt)
-    return tagged, rare, first
+    learn(slots, shared, tagged, use, rare, first, mark, postings, asked, pool_keys)
+    return pool_keys, tagged, rare, first
 
 
-def nothing_follows() -> "tuple[np.ndarray[tuple[int], np.dtype[np.int64]], bool, np.int64]":
-    """Return the postings, whether they are asked, and the salt where no table is asked next."""
-    return np.zeros(1, np.int64), False, np.int64(0)
+def nothing_follows() -> "tuple[np.ndarray[tuple[int], np.dtype[np.int64]], bool]":
+    """Return the postings, and whether they are asked, where no table is asked next."""
+    return np.zeros(1, np.int64), False

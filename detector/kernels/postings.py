@@ -12,7 +12,8 @@ import numpy as np
 
 from detector.kernels.buckets import ROWS, STEP, USED, home, place
 from detector.kernels.cache import njit
-from detector.kernels.prefetch import PREFETCH_AHEAD, prefetch
+from detector.kernels.line import KEYS, VALUES, look, lowest
+from detector.kernels.seek import BLOCK, NOWHERE, fetch, room, seek
 
 OWNER_CAP = 16
 """Owners kept per key: what so many parties say is common, and a longer chain would make the
@@ -37,8 +38,12 @@ _SEQUENCE = np.int64(SEQUENCE_MASK)
 _FIRST_AT = np.int64(SEQUENCE_BITS)
 _FIRST = np.int64(SEQUENCE_BITS + POSITION_BITS)
 _TAG_SHIFT = np.int64(64 - 46)
+_TAG = np.int64(-1 << 18)
+_KEYS = np.uint64(KEYS)
+_VALUES = np.uint64(VALUES)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
+_SECOND = np.uint64(8)
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -109,67 +114,92 @@ def probe_insert(
     Returns (hits written, next key): next key < len(keys) when `hits` is full, and
     the caller goes on from there with an empty buffer.
     """
-    size = np.uint64(len(table))
-    owner = owners[current]
+    mask = (_TAG, _SEQUENCE)
+    found = room()
+    number = np.int64(current + 1)
+    fresh = (number << _FIRST) | number
     written = 0
     added = 0
-    for i in range(begin, len(keys)):
-        if i + PREFETCH_AHEAD < len(keys):
-            prefetch(table, home(keys[i + PREFETCH_AHEAD], table))  # type: ignore[call-arg]
-        if not use[i]:
-            continue
-        if written + 2 * HIT_CAP > len(hits):
-            table[USED] += added
-            return written, i
-        tag = tag_of(keys[i])
-        bucket = home(keys[i], table)
-        own = size
-        free = size
-        others = 0
-        while bucket < size:
-            same = 0
-            empty = 0
-            for j in range(ROWS - 1, -1, -1):
-                row = bucket + np.uint64(j) * _TWO
-                word = table[row + _ONE]
-                live = (word & _SEQUENCE) > expired
-                same = same << 1 | (live & (tag_of(table[row]) == tag))
-                empty += word == 0
-                free = free if live or (free < bucket) else row
-            if same:
-                for j in range(ROWS):
-                    row = bucket + np.uint64(j) * _TWO
-                    if not same >> j & 1:
-                        continue
-                    other = owners[last_of(table[row + _ONE])]
-                    if other == owner:
-                        own = row
-                    elif other >> 1 != owner >> 1:
-                        others += 1
-                        if others <= HIT_CAP:
-                            written = _report(
-                                table, row, i, current, expired,
-                                owners, starts, ends, orders, window, hits, written,
-                            )  # fmt: skip
-            if empty:
-                break
-            bucket += STEP
-        head = (tag << _TAG_SHIFT) | i
-        if own < size:
-            word = table[own + _ONE]
-            if last_of(word) != current:
-                if first_of(word) < expired:  # what was the last is the first that is left
-                    at = table[own] & _POSITION
-                    word = ((word & _SEQUENCE) << _FIRST) | (at << _FIRST_AT)
-                table[own] = head
-                table[own + _ONE] = (word & ~_SEQUENCE) | (current + 1)
-        elif others < OWNER_CAP and free < size:
-            added += table[free + _ONE] == 0
-            number = np.int64(current + 1)
-            table[free] = head
-            table[free + _ONE] = (number << _FIRST) | (np.int64(i) << _FIRST_AT) | number
+    fetch(table, keys, use, begin)
+    for first in range(begin, len(keys), BLOCK):
+        end = min(first + BLOCK, len(keys))
+        fetch(table, keys, use, end)
+        seek(table, keys, use, first, end, mask, expired, found)
+        for i in range(first, end):
+            row = found[0, i - first]
+            word = table[row + _ONE]
+            if (row != NOWHERE) & ((word & _SEQUENCE) <= expired):
+                added += word == 0
+                table[row] = (keys[i] & _TAG) | i
+                table[row + _ONE] = fresh | (np.int64(i) << _FIRST_AT)
+            elif use[i]:
+                if written + 2 * HIT_CAP > len(hits):
+                    table[USED] += added
+                    return written, i
+                written, more = _meet(
+                    table, keys[i], i, current, expired,
+                    owners, starts, ends, orders, window, hits, written,
+                )  # fmt: skip
+                added += more
     table[USED] += added
     return written, len(keys)
+
+
+@njit(nogil=True, cache=True)
+def _meet(
+    table, key, i, current, expired, owners, starts, ends, orders, window, hits, written
+):  # fmt: skip
+    """Look up and insert a key of which there may be a row; return (hits written, rows added)."""
+    size = np.uint64(len(table))
+    owner = owners[current]
+    tag = key & _TAG
+    bucket = home(key, table)
+    own = size
+    free = size
+    others = 0
+    while bucket < size:
+        seen = look(table, bucket, (_TAG, _SEQUENCE), tag, expired)
+        dead = (seen >> _SECOND) & _VALUES
+        same = seen & _KEYS & ~(dead >> _ONE)
+        if dead and free == size:
+            free = bucket + lowest(dead) - _ONE
+        while same:
+            row = bucket + lowest(same)
+            same &= same - _ONE
+            other = owners[last_of(table[row + _ONE])]
+            if other == owner:
+                own = row
+            elif other >> 1 != owner >> 1:
+                others += 1
+                if others <= HIT_CAP:
+                    written = _report(
+                        table, row, i, current, expired,
+                        owners, starts, ends, orders, window, hits, written,
+                    )  # fmt: skip
+        if seen & _VALUES:
+            break
+        bucket += STEP
+    if own < size:
+        _repeat(table, own, tag | i, current, expired)
+    elif others < OWNER_CAP and free < size:
+        added = table[free + _ONE] == 0
+        number = np.int64(current + 1)
+        table[free] = tag | i
+        table[free + _ONE] = (number << _FIRST) | (np.int64(i) << _FIRST_AT) | number
+        return written, np.int64(added)
+    return written, np.int64(0)
+
+
+@njit(nogil=True, cache=True)
+def _repeat(table, row, head, current, expired):
+    """Make the posting of the key word `head` the last one of an owner's row."""
+    word = table[row + _ONE]
+    if last_of(word) != current:
+        if first_of(word) < expired:  # what was the last is the first that is left
+            at = table[row] & _POSITION
+            word = ((word & _SEQUENCE) << _FIRST) | (at << _FIRST_AT)
+        table[row] = head
+        table[row + _ONE] = (word & ~_SEQUENCE) | (current + 1)
 
 
 @njit(nogil=True, cache=True)
@@ -206,20 +236,17 @@ def sweep(table, begin, buckets, expired):
     bucket = max(np.uint64(begin), STEP)
     last = bucket + np.uint64(buckets) * STEP
     while bucket < size:
-        empty = 0
-        dead = 0
-        for j in range(ROWS):
-            word = table[bucket + np.uint64(j) * _TWO + _ONE]
-            empty += word == 0
-            dead += (word != 0) & ((word & _SEQUENCE) <= expired)
+        seen = look(table, bucket, (_TAG, _SEQUENCE), 0, expired)
+        empty = seen & _VALUES
+        dead = (seen >> _SECOND) & _VALUES & ~empty
         if dead or pulling:
-            emptied += dead
             for j in range(ROWS):
                 row = bucket + np.uint64(j) * _TWO
                 word = table[row + _ONE]
                 if word == 0:
                     continue
                 table[row + _ONE] = 0
+                emptied += (word & _SEQUENCE) <= expired
                 if (word & _SEQUENCE) > expired:
                     head = table[row]
                     target = place(table, head)

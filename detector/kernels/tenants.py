@@ -9,6 +9,7 @@ import numpy as np
 
 from detector.kernels.buckets import OWN, ROWS, STEP, USED, home
 from detector.kernels.cache import njit
+from detector.kernels.line import KEYS, VALUES, WHOLE, look, lowest
 from detector.kernels.prefetch import PREFETCH_AHEAD, prefetch
 
 MARKS = 4
@@ -28,6 +29,8 @@ NOBODY = 0
 """The party of a mark that was taken back: it proves nothing. Real parties start at 1."""
 
 TIME_MASK = np.int64((1 << TIME_BITS) - 1)
+_KEYS = np.uint64(KEYS)
+_VALUES = np.uint64(VALUES)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 
@@ -102,22 +105,28 @@ def _share(slots, shared, row, word, mark):
 
 
 @njit(nogil=True, cache=True)
-def learn(slots, shared, keys, use, rare, first, mark, pool_keys, postings, asked, salt):
+def learn(slots, shared, keys, use, rare, first, mark, postings, asked, pool_keys):
     """Record that the mark's party has shown the used keys, and clear `rare` where all show them.
 
     That is where three parties have shown the key by now: whoever source and receiver are, a third
     party has shown it, so it is common for all pairs. `first` is set where the newer generation
     did not know that the party has. Both tables must have room for all keys. If `asked`, the table
-    of postings is next, with `pool_keys` salted, so its lines are fetched as well.
+    of postings is next, with `pool_keys`, so its lines are fetched as well.
     """
     for i in range(len(keys)):
         if i + PREFETCH_AHEAD < len(keys):
             prefetch(slots, home(keys[i + PREFETCH_AHEAD], slots))  # type: ignore[call-arg]
             if asked:
-                prefetch(postings, home(pool_keys[i + PREFETCH_AHEAD] ^ salt, postings))
+                prefetch(postings, home(pool_keys[i + PREFETCH_AHEAD], postings))
         if not use[i]:
             continue
-        row, known = find(slots, keys[i])
+        bucket = home(keys[i], slots)
+        seen = look(slots, bucket, WHOLE, keys[i], 0)
+        if (seen & _KEYS == 0) & (seen & _VALUES != 0):  # most often: a new key, and room at home
+            row = bucket + lowest(seen & _VALUES) - _ONE
+            known = False
+        else:
+            row, known = find(slots, keys[i])
         if not known:
             if row < np.uint64(len(slots)):
                 slots[row] = keys[i]

@@ -15,8 +15,8 @@ def windows(flags: Mask, width: int) -> Mask:
 
 
 def cover(starts: NDArray[np.int64], length: int) -> Mask:
-    """True for every token that lies in a shingle beginning at one of `starts`."""
+    """True for every token that lies in a shingle beginning at one of the distinct `starts`."""
     steps = np.zeros(length + SHINGLE_TOKENS + 1, np.int64)
-    np.add.at(steps, starts, 1)
-    np.add.at(steps, starts + SHINGLE_TOKENS, -1)
+    steps[starts] += 1
+    steps[starts + SHINGLE_TOKENS] -= 1
     return np.cumsum(steps)[:length] > 0

@@ -10,10 +10,11 @@ import msgspec
 import xxhash
 
 from detector.finding import Confidence, Evidence, Finding, Party, Run, Thresholds
+from detector.kernels.bigrams import bigram_keys
 from detector.match.confidence import CONTENT_SEVERITY
 from detector.match.verdict import Verdict
 from detector.model import MAX_SEQUENCE_TOKENS, PART_OVERLAP, Kind, Sequence
-from detector.sketch.bigrams import bigram_keys, jaccard_of
+from detector.sketch.bigrams import jaccard_of
 from detector.sketch.shingle import SHINGLE_TOKENS, distinct
 
 FAMILY = "content"
@@ -100,6 +101,8 @@ def party(sequence: Sequence) -> Party:
 
 def _in_request(run: Run, match: Match) -> Run:
     """Return the run with offsets into the whole prompt or response, not into a part of it."""
+    if not match.source.part and not match.sink.part:
+        return run
     step = MAX_SEQUENCE_TOKENS - PART_OVERLAP
     return msgspec.structs.replace(
         run,

@@ -1,4 +1,4 @@
-"""Every configuration of the corpus gets exactly the verdicts it must: no fault missed or invented."""
+"""Every configuration of the corpus gets exactly the verdicts it must."""
 
 import re
 

@@ -1,6 +1,7 @@
-"""A real Prometheus of the Debian package, on a free port, that scrapes and judges."""
+"""A real Prometheus of the Debian package, on a free port, that scrapes what it is told."""
 
 import json
+import shutil
 import socket
 import subprocess
 import time
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from tests.services.packages import program
 
 PACKAGE: Final = "prometheus"
@@ -20,89 +23,82 @@ PACKAGE: Final = "prometheus"
 START_S: Final = 60.0
 """A busy machine takes seconds; one that takes this long has failed."""
 
+EVERY: Final = "500ms"
+"""How often it scrapes and evaluates: a test lasts for seconds."""
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series of an answer; points are pairs of Unix time and value, without NaN."""
+
+    labels: Labels
+    points: tuple[tuple[float, float], ...]
+
 
 @dataclass(frozen=True)
 class Prometheus:
     """One that runs."""
 
     url: str
-    pid: int
 
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """Return the series of an instant query: `metric` (its labels) and `value` (time, text)."""
-        asked = urllib.parse.urlencode({"query": expression})
-        found: list[dict[str, Any]] = self._get(f"query?{asked}")["result"]
-        return found
+    def range(
+        self, expr: str, *, start_s: float, end_s: float, step_s: float = 1.0
+    ) -> list[Series]:
+        """Return the series of an expression over a time that have a value at all."""
+        span = {"start": f"{start_s}", "end": f"{end_s}", "step": f"{step_s}"}
+        query = urllib.parse.urlencode({"query": expr, **span})
+        with urllib.request.urlopen(f"{self.url}/api/v1/query_range?{query}", timeout=30) as answer:
+            found = json.load(answer)["data"]["result"]
+        every = [
+            Series(
+                {name: word for name, word in one["metric"].items() if name != "__name__"},
+                tuple((at, float(value)) for at, value in one["values"] if value != "NaN"),
+            )
+            for one in found
+        ]
+        return [one for one in every if one.points]
 
-    def alerts(self) -> list[dict[str, Any]]:
-        """Return the pending and firing alerts."""
-        found: list[dict[str, Any]] = self._get("alerts")["alerts"]
-        return found
-
-    def targets(self) -> list[dict[str, Any]]:
-        """Return what is scraped, each with its `health`."""
-        found: list[dict[str, Any]] = self._get("targets")["activeTargets"]
-        return found
-
-    def _get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}/api/v1/{path}", timeout=10) as answer:
-            return json.loads(answer.read())["data"]
+    def firing(self) -> set[str]:
+        """Return the names of the alerts that fire."""
+        with urllib.request.urlopen(f"{self.url}/api/v1/alerts", timeout=30) as answer:
+            alerts = json.load(answer)["data"]["alerts"]
+        return {one["labels"]["alertname"] for one in alerts if one["state"] == "firing"}
 
 
 @contextmanager
 def prometheus(
-    folder: Path,
-    *,
-    targets: Mapping[str, Sequence[str]],
-    rules: Sequence[Path] = (),
-    alertmanager: str | None = None,
-    every_s: float = 1.0,
+    folder: Path, *, jobs: Mapping[str, Sequence[str]], rules: Sequence[Mapping[str, Any]]
 ) -> Iterator[Prometheus]:
-    """Give a Prometheus that scrapes `targets` (job to host:port) and judges the files of rules.
-
-    It tells the Alertmanager at that URL of alerts. Rules that name no interval are judged as often
-    as it scrapes, every `every_s`.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    config = folder / "prometheus.yml"
-    config.write_text(json.dumps(_document(targets, rules, alertmanager, every_s)))
-    port = _free_port()
+    """Give a Prometheus that scrapes jobs at host:port and evaluates groups of rules."""
+    (folder / "rules.yml").write_text(yaml.safe_dump({"groups": list(rules)}))
+    config = {
+        "global": {"scrape_interval": EVERY, "evaluation_interval": EVERY, "scrape_timeout": EVERY},
+        "rule_files": [str(folder / "rules.yml")],
+        "scrape_configs": [
+            {"job_name": name, "static_configs": [{"targets": list(targets)}]}
+            for name, targets in jobs.items()
+        ],
+    }
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    port = free_port()
+    log = (folder / "prometheus.log").open("wb")
     command = [
         program("prometheus", PACKAGE),
-        f"--config.file={config}",
+        f"--config.file={folder / 'prometheus.yml'}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
     ]
-    log = (folder / "prometheus.log").open("wb")
+    if setpriv := shutil.which("setpriv"):
+        command = [setpriv, "--pdeathsig", "KILL", *command]  # even if the tests are killed
     with log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
-            made = Prometheus(f"http://127.0.0.1:{port}", process.pid)
+            made = Prometheus(f"http://127.0.0.1:{port}")
             _wait_until_ready(made.url, process, folder / "prometheus.log")
             yield made
         finally:
             process.kill()
-
-
-def _document(
-    targets: Mapping[str, Sequence[str]],
-    rules: Sequence[Path],
-    alertmanager: str | None,
-    every_s: float,
-) -> dict[str, Any]:
-    every = f"{round(every_s * 1000)}ms"
-    document: dict[str, Any] = {
-        "global": {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every},
-        "rule_files": [str(path) for path in rules],
-        "scrape_configs": [
-            {"job_name": job, "static_configs": [{"targets": list(hosts)}]}
-            for job, hosts in targets.items()
-        ],
-    }
-    if alertmanager is not None:
-        host = urllib.parse.urlsplit(alertmanager).netloc
-        told = {"static_configs": [{"targets": [host]}]}
-        document["alerting"] = {"alertmanagers": [told]}
-    return document
 
 
 def _wait_until_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
@@ -117,8 +113,8 @@ def _wait_until_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) -
     raise AssertionError(f"it is not ready: {log.read_text()[-500:]}")
 
 
-def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
