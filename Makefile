@@ -96,6 +96,18 @@ long: $(READY) ## Run the tests on recorded traffic that take many minutes
 dashboards: $(READY) ## Write the boards, Prometheus rules and runbooks anew
 	@$(BIN)/python -m dashboards.build
 
+.PHONY: dashboard-pictures
+dashboard-pictures: $(READY) ## Draw the boards from queries of a system that runs, into docs/images
+	@$(BIN)/python -m tests.dashboards
+
+.PHONY: chart
+chart: $(READY) ## Write what is generated of the Helm chart anew
+	@$(BIN)/python -m helm.build
+
+.PHONY: image-steps
+image-steps: $(READY) ## Run the install steps of the Dockerfile without Docker, and measure what they make
+	@$(BIN)/python -m tests.chart.image_steps
+
 .PHONY: ledger-long
 ledger-long: $(READY) ## Live through random KV leases with faults at every step (LIFECYCLES=20000)
 	@BLEEDWATCH_TEST_LIFECYCLES=$(or $(LIFECYCLES),20000) \
@@ -145,6 +157,14 @@ alert-kills: $(READY) ## Kill a sender of alerts while it delivers; nothing may 
 sidecar-figures: $(READY) ## Measure what a sidecar costs and what it sustains
 	@$(BIN)/python -W ignore -m tests.load.sidecar_figures
 
+.PHONY: api-description
+api-description: $(READY) ## Write docs/openapi-api.json anew
+	@$(BIN)/python -m tests.http.describe
+
+.PHONY: api-figures
+api-figures: $(READY) ## Measure the API with 100,000 findings stored, and its pages in Chromium
+	@$(BIN)/python -W ignore -m tests.http.figures
+
 ENGINE := .venv-engine
 ENGINE_READY := $(ENGINE)/.ready
 
@@ -161,6 +181,14 @@ test-engine: $(READY) $(ENGINE_READY) ## Run the tests beside a genuine vLLM, wh
 .PHONY: tap-figures
 tap-figures: $(READY) ## Measure what a tap adds to answers and takes of throughput (MINUTES=10 of streams)
 	@$(BIN)/python -W ignore -m tests.tap.figures $(if $(MINUTES),--minutes $(MINUTES))
+
+.PHONY: cluster-demo
+cluster-demo: $(READY) ## Run everything on this machine, with a bleed and kept memory that are seen in seconds
+	@$(BIN)/python -W ignore -m tests.cluster
+
+.PHONY: soak
+soak: $(READY) ## Kill every part of it in turn under load and print a ledger (MINUTES=30, SEED=)
+	@$(BIN)/python -W ignore -m tests.cluster soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: ci
 ci: ## Run what the build server runs

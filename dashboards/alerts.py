@@ -9,15 +9,15 @@ from typing import Final, Literal
 
 from dashboards import thresholds
 from dashboards.queries import rise
+from detector.finding import Severity
 
 FINDINGS: Final = "bleedwatch_findings_total"
 GRAVE: Final = f'{FINDINGS}{{severity=~"high|critical"}}'
 
 
-def _share(part: str, *whole: str) -> str:
-    """Return what share a counter has in the sum of others, over five minutes."""
-    of = " + ".join(f"sum(rate({one}[5m]))" for one in whole)
-    return f"sum(rate({part}[5m])) / " + (f"({of})" if len(whole) > 1 else of)
+def _share(part: str, whole: str) -> str:
+    """Return what share a counter has in another, over five minutes."""
+    return f"{rise(part, '5m')} / {rise(whole, '5m')}"
 
 
 OVERLAP: Final = "bleedwatch:overlap:ratio_rate5m"
@@ -25,12 +25,11 @@ UNEXPLAINED: Final = "bleedwatch:unexplained:ratio_rate5m"
 BLIND: Final = "bleedwatch:blind:ratio_rate5m"
 
 _RESPONSES: Final = "bleedwatch_response_shingles_total"
-_UNJUDGED: Final = "bleedwatch_blind_sequences_total"
 
 RECORDING: Final = {
     OVERLAP: _share("bleedwatch_overlapping_shingles_total", _RESPONSES),
     UNEXPLAINED: _share("bleedwatch_unexplained_shingles_total", _RESPONSES),
-    BLIND: _share(_UNJUDGED, _UNJUDGED, "bleedwatch_sequences_total"),
+    BLIND: _share("bleedwatch_blind_sequences_total", "bleedwatch_sequences_total"),
 }
 
 
@@ -45,7 +44,7 @@ class Alert:
     value: str
     fires: str
     hold: str
-    severity: Literal["critical", "high", "medium", "low"]
+    severity: Severity
     owner: Literal["security", "infrastructure"]
     summary: str
     description: str
@@ -72,7 +71,7 @@ CONTENT: Final = (
         value=rise(GRAVE, "5m", by="rule"),
         fires="> 0",
         hold="0s",
-        severity="critical",
+        severity=Severity.CRITICAL,
         owner="security",
         summary="Content of one tenant is in a response to another, or is about to be: "
         "{{ $labels.rule }}",
@@ -85,7 +84,7 @@ CONTENT: Final = (
         value=UNEXPLAINED,
         fires=f"> {thresholds.UNEXPLAINED_SHARE}",
         hold="5m",
-        severity="high",
+        severity=Severity.HIGH,
         owner="security",
         summary="Unexplained overlap between tenants is rising",
         description="{{ $value | humanizePercentage }} of the shingles of responses are those of "
@@ -100,7 +99,7 @@ ENGINES: Final = (
         value='max by (engine, rank) (bleedwatch_engine_unreleased_tokens{quality="exact"})',
         fires=f"> {thresholds.UNRELEASED_TOKENS}",
         hold="1m",
-        severity="medium",
+        severity=Severity.MEDIUM,
         owner="infrastructure",
         summary="{{ $labels.engine }} holds KV memory that no request accounts for",
         description="{{ $value }} tokens with nothing running.",
@@ -111,7 +110,7 @@ ENGINES: Final = (
         value=rise("bleedwatch_engine_clear_failures_total", "5m", by="engine, rank", merge="max"),
         fires="> 0",
         hold="0s",
-        severity="high",
+        severity=Severity.HIGH,
         owner="infrastructure",
         summary="{{ $labels.engine }} did not clear KV memory",
         description="What was not cleared can reach the next request.",
@@ -124,7 +123,7 @@ ENGINES: Final = (
         ),
         fires="> 0",
         hold="0s",
-        severity="high",
+        severity=Severity.HIGH,
         owner="security",
         summary="{{ $labels.engine }} saw KV memory of another request",
         description="The engine compared and refused this time; without checksums it does not.",
@@ -135,7 +134,7 @@ ENGINES: Final = (
         value="max by (engine, rank) (bleedwatch_engine_pool_usage_ratio)",
         fires=f"> {thresholds.POOL_USAGE}",
         hold="1m",
-        severity="medium",
+        severity=Severity.MEDIUM,
         owner="infrastructure",
         summary="{{ $labels.engine }} uses {{ $value | humanizePercentage }} of its KV pool",
         description="Requests are evicted and aborted, and that is where memory changes hands.",
@@ -148,11 +147,22 @@ ENGINES: Final = (
         + " or 0 * sum by (engine) (bleedwatch_engine_scrapes_total))",
         fires="== 0",
         hold="5m",
-        severity="medium",
+        severity=Severity.MEDIUM,
         owner="infrastructure",
         summary="{{ $labels.engine }} does not answer its sidecar",
         description="Nothing is known of its memory.",
         runbook="BleedwatchEngineUnseen",
+    ),
+    Alert(
+        name="BleedwatchProbeStale",
+        value="max by (engine) (bleedwatch_engine_probe_stale)",
+        fires="> 0",
+        hold="5m",
+        severity=Severity.MEDIUM,
+        owner="infrastructure",
+        summary="{{ $labels.engine }} runs what no passed probe has tested",
+        description="Version, sizes or flags have changed since, or the last probe failed.",
+        runbook="BleedwatchProbeStale",
     ),
 )
 
@@ -162,7 +172,7 @@ MONITOR: Final = (
         value="max(bleedwatch_lag_seconds)",
         fires=f"> {thresholds.LAG_SECONDS}",
         hold="2m",
-        severity="medium",
+        severity=Severity.MEDIUM,
         owner="infrastructure",
         summary="Findings are {{ $value | humanizeDuration }} late",
         description="A worker does not keep up with its input, or is not there.",
@@ -173,10 +183,24 @@ MONITOR: Final = (
         value=BLIND,
         fires=f"> {thresholds.BLIND_SHARE}",
         hold="10m",
-        severity="medium",
+        severity=Severity.MEDIUM,
         owner="infrastructure",
         summary="{{ $value | humanizePercentage }} of the sequences cannot be judged",
         description="A bleed among them is not found.",
+        runbook="BW901",
+    ),
+    Alert(
+        name="BleedwatchIncomplete",
+        value=_share(
+            'bleedwatch_sidecar_incomplete_total{side="response"}',
+            "bleedwatch_sidecar_requests_total",
+        ),
+        fires=f"> {thresholds.BLIND_SHARE}",
+        hold="10m",
+        severity=Severity.MEDIUM,
+        owner="infrastructure",
+        summary="{{ $value | humanizePercentage }} of logged requests have no ids of their answer",
+        description="A bleed in those answers is not found.",
         runbook="BW901",
     ),
     Alert(
@@ -184,7 +208,7 @@ MONITOR: Final = (
         value=_share("bleedwatch_tap_blind_total", "bleedwatch_tap_requests_total"),
         fires=f"> {thresholds.BLIND_SHARE}",
         hold="10m",
-        severity="medium",
+        severity=Severity.MEDIUM,
         owner="infrastructure",
         summary="{{ $value | humanizePercentage }} of the requests pass taps unseen",
         description="They are served; a bleed among them is not found.",
@@ -195,7 +219,7 @@ MONITOR: Final = (
         value=rise("bleedwatch_evicted_sequences_total", "5m"),
         fires="> 0",
         hold="5m",
-        severity="medium",
+        severity=Severity.MEDIUM,
         owner="infrastructure",
         summary="The window does not fit into memory",
         description="{{ $value | humanize }} sequences were given up inside the window in "
@@ -207,7 +231,7 @@ MONITOR: Final = (
         value=rise("bleedwatch_spool_dropped_total", "5m", by="instance"),
         fires="> 0",
         hold="0s",
-        severity="medium",
+        severity=Severity.MEDIUM,
         owner="infrastructure",
         summary="The sidecar {{ $labels.instance }} gives up what it could not send",
         description="The broker is away and the spool is full.",
@@ -218,7 +242,7 @@ MONITOR: Final = (
         value=rise("bleedwatch_dead_letters_total", "10m", by="reason"),
         fires="> 0",
         hold="0s",
-        severity="low",
+        severity=Severity.LOW,
         owner="infrastructure",
         summary="Records cannot be read: {{ $labels.reason }}",
         description="They are in the dead-letter topic, with place and reason.",
@@ -229,7 +253,7 @@ MONITOR: Final = (
         value="max by (output) (bleedwatch_output_failing)",
         fires="> 0",
         hold="2m",
-        severity="high",
+        severity=Severity.HIGH,
         owner="infrastructure",
         summary="Alerts do not arrive at {{ $labels.output }}",
         description="They wait in the outbox and are sent when it answers again.",
@@ -240,7 +264,7 @@ MONITOR: Final = (
         value=rise("bleedwatch_api_store_failures_total", "5m"),
         fires="> 0",
         hold="2m",
-        severity="high",
+        severity=Severity.HIGH,
         owner="infrastructure",
         summary="The store of incidents cannot be used",
         description="Findings are made and wait; nobody is told of them.",
@@ -251,7 +275,7 @@ MONITOR: Final = (
         value="max(bleedwatch_key_file_unreadable)",
         fires="> 0",
         hold="5m",
-        severity="medium",
+        severity=Severity.MEDIUM,
         owner="infrastructure",
         summary="A key file cannot be read",
         description="The old keys stay in use: what comes under new ones is not judged.",
@@ -262,7 +286,7 @@ MONITOR: Final = (
         value=f"({_WORKERS} or {_APIS} or {_SIDECARS})",
         fires="< 1",
         hold="5m",
-        severity="high",
+        severity=Severity.HIGH,
         owner="infrastructure",
         summary="No {{ $labels.part }} is being scraped",
         description="Without one of them nobody is told of a bleed.",

@@ -14,6 +14,7 @@ from dashboards.panels import Row, layout
 from dashboards.sidecars_board import SIDECARS
 from detector.rules.catalog import RULES
 from detector.rules.runbook import Runbook, Steps, runbooks
+from exporters.outputs.formats.alerts import SEVERITIES
 
 HERE: Final = Path(__file__).parent
 
@@ -109,7 +110,11 @@ def _alert(alert: Alert) -> dict[str, Any]:
         "alert": alert.name,
         "expr": alert.expr,
         "for": alert.hold,
-        "labels": {"severity": alert.severity, "owner": alert.owner},
+        "labels": {
+            "severity": SEVERITIES[alert.severity],
+            "bleedwatch_severity": alert.severity.value,
+            "owner": alert.owner,
+        },
         "annotations": {
             "summary": alert.summary,
             "description": alert.description,

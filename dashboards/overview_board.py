@@ -5,7 +5,7 @@ from typing import Final
 from dashboards import thresholds
 from dashboards.alerts import FINDINGS, GRAVE, OVERLAP, UNEXPLAINED
 from dashboards.engine_panels import KEY_FIGURES, SEEN
-from dashboards.panels import Panel, Query, Row
+from dashboards.panels import Panel, Query, Row, lines
 from dashboards.queries import rate, rise
 
 OPEN: Final = 'sum(bleedwatch_incidents{state!="resolved"})'
@@ -79,12 +79,15 @@ HEALTH: Final = (
 )
 
 BLINDNESS: Final = (
-    Panel(
-        title="Sequences not judged",
-        description="Prompts and responses per second that could not be judged, by cause.",
-        queries=(
-            Query(expr=rate("bleedwatch_blind_sequences_total", "cause"), legend="{{cause}}"),
-        ),
+    lines(
+        "Not seen",
+        "What could not be judged, by cause: sequences at workers, requests at sidecars and taps.",
+        {
+            "{{cause}}": rate("bleedwatch_blind_sequences_total", "cause"),
+            "logs: {{cause}}": rate("bleedwatch_sidecar_incomplete_total", "cause"),
+            "no tenant": rate("bleedwatch_sidecar_unmapped_total"),
+            "taps: {{cause}}": rate("bleedwatch_tap_blind_total", "cause"),
+        },
         unit="ops",
         runbook="BW901",
     ),

@@ -105,6 +105,13 @@ UNSEEN: Final = (
         unit="Bps",
         runbook="BW901",
     ),
+    lines(
+        "Probe stale",
+        "1 for an engine that runs what no passed probe has tested.",
+        {"{{engine}}": "max by (engine) (bleedwatch_engine_probe_stale)"},
+        width=24,
+        runbook="BleedwatchProbeStale",
+    ),
 )
 
 SENDING: Final = (

@@ -9,6 +9,7 @@ BleedwatchError
 ├── DeviceMemoryError     a batch that did not fit on the accelerator: it is redone on the CPU
 ├── EngineError           an engine behind the tap that gives no answer, or no whole one
 ├── ScrapeError           an engine's endpoint without a usable answer: no sample, counted
+├── BudgetError           a probe has used up the requests or the time that it may use
 ├── StoreError            the database cannot be opened, is away, or is of another version
 ├── StreamError           a worker's positions are not what they must be: it ends uncommitted
 └── RecordError           one record that fails a bound: counted and skipped, never fatal
@@ -79,6 +80,10 @@ class EngineError(BleedwatchError):
     def __init__(self, reason: str, what: str, *, where: str = "", hint: str = "") -> None:
         self.reason = reason
         super().__init__(what, where=where, hint=hint)
+
+
+class BudgetError(BleedwatchError):
+    """A probe has used up the requests or the time that it said it would use at most."""
 
 
 class BrokerError(BleedwatchError):

@@ -171,7 +171,7 @@ class Detector:
         self.last_shingles = len(keys)
         self.last_low_complexity = int(np.count_nonzero(masked))
         whole = len(keys) - self.last_low_complexity
-        self._density.add(sequence.kv_pool, whole, sequence.started_at_ms)
+        self._density.add(sequence, whole)
         if sequence.kind is Kind.RESPONSE:
             self._count(len(keys), whole - int(np.count_nonzero(rare)), hits)
         near = self._copies.meet(at, now_ms=self._now_ms)

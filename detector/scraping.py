@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from detector.config.root import Settings
+from detector.probe.watch import ProbeWatch
 from exporters.engine_state import EnginesState, EngineState
 from ingest.schema_records import EngineEvent, RuntimeSample
 from ingest.scrape.figures import (
@@ -22,8 +23,9 @@ SignalsOf = Callable[[str, str | None], Signals]
 class Scraping:
     """The scraper of a process: `background.feed` for the loop, `engines` for the metrics."""
 
-    def __init__(self, background: BackgroundScraper) -> None:
+    def __init__(self, background: BackgroundScraper, probes: ProbeWatch) -> None:
         self.background = background
+        self._probes = probes
 
     @property
     def feeds(self) -> tuple[Callable[[float], Iterator[RuntimeSample]], ...]:
@@ -54,6 +56,7 @@ class Scraping:
             engines=tuple(_state(figures) for figures in scraper.figures()),
             scrapes=scraper.counted(),
             dropped_samples=self.background.dropped,
+            probe_stale=self._probes.stale(),
         )
 
 
@@ -63,13 +66,15 @@ def scraping(settings: Settings) -> Iterator[Scraping]:
 
     Raises SettingsError for a mapping, a certificate file or names that cannot be used.
     """
-    scraper = make_scraper(
-        settings.scrape, engine=settings.sidecar.engine, kv_pool=settings.sidecar.kv_pool
-    )
+    names = {"engine": settings.sidecar.engine, "kv_pool": settings.sidecar.kv_pool}
+    scraper = make_scraper(settings.scrape, **names)
     background = BackgroundScraper(scraper, interval_s=settings.scrape.interval_ms / 1000)
+    probes = ProbeWatch(settings.scrape, **names)
+    probes.start()
     try:
-        yield Scraping(background)
+        yield Scraping(background, probes)
     finally:
+        probes.close()
         background.close()
 
 

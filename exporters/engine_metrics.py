@@ -67,6 +67,13 @@ ENGINES: tuple[Read[EnginesState], ...] = (
         ("engine", "outcome"),
     ),
     Read(
+        "bleedwatch_engine_probe_stale",
+        "gauge",
+        "1 if an engine runs what no passed probe has tested, 0 if one has.",
+        lambda state: {(engine,): float(one) for engine, one in state.probe_stale.items()},
+        ("engine",),
+    ),
+    Read(
         "bleedwatch_engine_dropped_samples_total",
         "counter",
         "Samples that were given up because the sidecar did not take them in time.",

@@ -34,6 +34,8 @@ class EnginesState:
     engines: tuple[EngineState, ...] = ()
     scrapes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     dropped_samples: int = 0
+    probe_stale: Mapping[str, bool] = field(default_factory=dict)
+    """Engines that have the record of a probe: whether they run something else than what passed."""
 
 
 class EnginesSource(Protocol):

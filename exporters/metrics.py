@@ -277,7 +277,7 @@ WORKER: tuple[Read[WorkerState], ...] = (
     Read(
         "bleedwatch_late_sequences_total",
         "counter",
-        "Sequences that came after their place in event time had passed.",
+        "Sequences that came more than the grace after their request can have ended.",
         lambda state: _one(state.late_sequences),
     ),
     Read(

@@ -74,7 +74,7 @@ def engine_in(container: Container) -> Engine | None:
         where=launch.where,
         flags=flags,
         environment=environment,
-        version=image_version(container.image),
+        version=image_version(launch.image or container.image),
         exposed=container.exposed,
         unseen=unseen(launch.words),
     )

@@ -31,21 +31,37 @@ _OTHERS: Final = {
 _IMAGES: Final = {"vllm-openai": "vllm", "sglang": "sglang", "vllm": "vllm"}
 """Images that are one engine: their entrypoint starts it, their tag is its version."""
 
+_RUNNERS: Final = ("docker", "podman", "nerdctl")
+"""Programs that start an image; what stands behind its name is for the engine."""
+
 _FLAG: Final = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 _FLAGS_INSIDE: Final = re.compile(r"ARG|FLAG|OPT|EXTRA|@", re.IGNORECASE)
 _TAG: Final = re.compile(r"v?(\d+\.\d+\.\d+(?:[._-]?(?:rc|post|dev|a|b)\d+)?)(?![\w.])")
 
 
 class Launch(NamedTuple):
-    """The start of an engine: its kind, the words behind it, and where it is started."""
+    """The start of an engine: its kind, the words behind it, where, and a named image."""
 
     kind: str
     words: tuple[Word, ...]
     where: str
+    image: str = ""
 
 
 def launch_of(words: Sequence[Word]) -> Launch | None:
     """Return the engine that a command starts, None if it starts none."""
+    named = [number for number, word in enumerate(words) if image_kind(word.text)]
+    is_run = bool(words) and PurePosixPath(words[0].text).name in _RUNNERS
+    if not is_run or not named:
+        return _started(words)
+    image, behind = words[named[0]], words[named[0] + 1 :]
+    started = _started(behind)
+    if started is None and image_kind(image.text) == "vllm":
+        started = served_by_image("vllm", behind, image.where)
+    return None if started is None else started._replace(image=image.text)
+
+
+def _started(words: Sequence[Word]) -> Launch | None:
     for at, word in enumerate(words):
         name = PurePosixPath(word.text).name
         behind = words[at + 1 :]
@@ -109,8 +125,10 @@ def unseen(words: Sequence[Word]) -> tuple[str, ...]:
         if is_variable(word.text)
         and (_FLAGS_INSIDE.search(word.text) or not _FLAG.fullmatch(before) or "=" in before)
     ]
+    templates = [word.text for word in words if "{{" in word.text and "}}" in word.text]
     file = flags_of(words).get("config")
-    return (*variables, *(() if file is None else (f"--config {file.value}".strip(),)))
+    files = [] if file is None else [f"--config {file.value}".strip()]
+    return (*variables, *templates, *files)
 
 
 def _named(words: Sequence[Word]) -> tuple[Word, ...]:

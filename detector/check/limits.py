@@ -33,10 +33,8 @@ def context(engine: Engine) -> Figure:
     flag = engine.flag(*_CONTEXT[engine.kind])
     if flag is not None and (count := number(flag.value, engine.kind)) is not None:
         return Figure(count, _given(engine, flag), flag.where)
-    if flag is not None and "$" in flag.value:
-        return Figure(None, f"{_given(engine, flag)} is not in the file", flag.where)
-    if flag is not None and engine.kind == "vllm":
-        return Figure(None, f"{_given(engine, flag)} fits the context to the pool", flag.where)
+    if flag is not None:
+        return Figure(None, f"{_given(engine, flag)} is no number", flag.where)
     if engine.model is not None:
         known = engine.model.context(engine.kind)
         return Figure(known.tokens, f"the model's {known.by}", engine.model.file)
@@ -60,7 +58,7 @@ def pool(engine: Engine) -> Figure:
         return Figure(None, "it is what memory is left at the start", engine.where)
     count = number(flag.value, engine.kind)
     if count is None:
-        return Figure(None, f"{_given(engine, flag)} is not in the file", flag.where)
+        return Figure(None, f"{_given(engine, flag)} is no number", flag.where)
     if unit > 1:
         return Figure(count * unit, f"{_given(engine, flag)} of {unit} tokens", flag.where)
     return Figure(count // size * size, _given(engine, flag), flag.where)

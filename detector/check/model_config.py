@@ -77,7 +77,7 @@ class ModelConfig:
                 int(tokens * factor), f"{name} {tokens:,} times a rope factor {factor:g}"
             )
         window = self.sliding_window
-        kept = "" if window is None else f", which its sliding window of {window:,} does not shorten"
+        kept = "" if window is None else f", whatever its sliding window of {window:,}"
         return Context(tokens, f"{name} {tokens:,}{kept}")
 
     def _text(self) -> Fields:

@@ -14,6 +14,9 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_DEPTH: Final = 100
 """A pod in a custom resource lies some 12 levels deep."""
 
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The parser in C, where there is one, is ten times as fast."""
+
 _NULLS: Final = ("", "~", "null", "Null", "NULL")
 
 
@@ -66,7 +69,7 @@ def documents(text: str, file: str) -> list[Placed]:
             f"more than {MAX_BYTES:,} characters", where=file, hint="give the engines' objects only"
         )
     try:
-        nodes = [node for node in yaml.compose_all(text, yaml.SafeLoader) if node is not None]
+        nodes = [node for node in yaml.compose_all(text, _LOADER) if node is not None]
         made: dict[int, Placed] = {}
         return [_placed(node, file, made, 0) for node in nodes]
     except yaml.YAMLError as error:
@@ -127,6 +130,15 @@ def _placed(node: yaml.Node, file: str, made: dict[int, Placed], depth: int) -> 
     return one
 
 
+def template(where: str) -> InputError:
+    """Return what to say of a template."""
+    return InputError(
+        "a template, not a manifest: it still holds {{ }}",
+        where=where,
+        hint="render it: helm template CHART | bleedwatch check config -",
+    )
+
+
 def _too_deep(file: str) -> InputError:
     return InputError(
         f"more than {MAX_DEPTH} levels deep, or a value that holds itself",
@@ -139,11 +151,7 @@ def _broken(error: yaml.YAMLError, text: str, file: str) -> InputError:
     mark = getattr(error, "problem_mark", None)
     where = file if mark is None else f"{file}:{mark.line + 1}"
     if "{{" in text:
-        return InputError(
-            "a template, not a manifest: it still holds {{ }}",
-            where=where,
-            hint=f"render it: helm template CHART | bleedwatch check config - (not {file})",
-        )
+        return template(where)
     if "<<<<<<<" in text:
         return InputError(
             "not YAML: the marks of a merge conflict are in it",

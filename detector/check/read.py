@@ -10,7 +10,7 @@ from detector.advisories.arguments import parse_arguments
 from detector.check import compose, manifests, values
 from detector.check.container import Container, Script, engine_in, other_in
 from detector.check.engine import KINDS, Engine
-from detector.check.placed import MAX_BYTES, Placed, documents
+from detector.check.placed import MAX_BYTES, Placed, documents, template
 from detector.errors import InputError, UsageError
 
 STDIN: Final = "-"
@@ -33,7 +33,7 @@ def engines_in_file(path: str) -> list[Engine]:
     found = _containers(text, name)
     engines = [engine for one in found if (engine := engine_in(one)) is not None]
     if not engines:
-        raise _no_engine(found, name)
+        raise template(name) if "{{" in text else _no_engine(found, name)
     return engines
 
 
@@ -130,4 +130,5 @@ def _no_engine(found: list[Container], name: str) -> InputError:
         names = ", ".join(one.name for one in found[:5])
         what = f"no engine is started by its containers ({names})"
         return InputError(what, where=name, hint=hint)
+    hint = f"render Helm values with `helm template`; of other kinds {hint}"
     return InputError("no container is in it", where=name, hint=hint)

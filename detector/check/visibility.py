@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 from detector.check.engine import OFF, Engine
@@ -60,11 +61,7 @@ def request_log(engine: Engine, scope: Scope) -> Iterator[Said]:
     if scope.vouches("tap"):
         yield passed("the tap sees requests itself, as stated", engine.where)
         return
-    needed = [
-        flag
-        for flag in load_visibility()[engine.kind].flags
-        if flag.is_needed and flag.holds_for(engine.version)
-    ]
+    needed = [flag for flag in _needed(engine.kind) if flag.holds_for(engine.version)]
     hidden = [flag for flag in needed if _is_right(flag.flag, engine) is False]
     if not hidden:
         yield passed("no flag hides what the monitor needs", engine.where)
@@ -77,6 +74,11 @@ def request_log(engine: Engine, scope: Scope) -> Iterator[Said]:
         f"start it with {', '.join(_short(flag) for flag in hidden)}; or put `bleedwatch run tap` "
         "before it and state --vouch tap",
     )
+
+
+@cache
+def _needed(kind: str) -> tuple[Flag, ...]:
+    return tuple(flag for flag in load_visibility()[kind].flags if flag.is_needed)
 
 
 def _short(flag: Flag) -> str:

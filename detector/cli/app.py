@@ -10,14 +10,20 @@ from detector.cli import (
     advisories,
     audit,
     bench,
+    blast_radius,
     check,
+    checklist,
     commonness,
     config,
     demo,
     doctor,
     explain,
+    findings,
+    incidents,
     key,
+    notify_draft,
     outputs,
+    probe,
     replay,
     run,
     sidecar_manifest,
@@ -52,7 +58,13 @@ app.add_typer(config.app, name="config")
 app.add_typer(topics.app, name="topics")
 app.add_typer(commonness.app, name="commonness")
 app.add_typer(check.app, name="check")
+app.command("probe")(probe.probe)
 app.add_typer(advisories.app, name="advisories")
+app.command("checklist")(checklist.checklist)
+app.command("blast-radius")(blast_radius.blast_radius)
+app.command("notify-draft")(notify_draft.notify_draft)
+app.add_typer(findings.app, name="findings")
+app.add_typer(incidents.app, name="incidents")
 app.add_typer(outputs.app, name="outputs")
 app.add_typer(trial.app, name="test")
 app.command("doctor")(doctor.doctor)

@@ -46,17 +46,18 @@ def explain(
 
         write_document(msgspec.to_builtins(finding), output)
         return
-    show(*_parts(finding))
+    show(*explained(finding))
     note(_next(finding))
 
 
-def _parts(finding: "Finding") -> list["RenderableType"]:
+def explained(finding: "Finding") -> list["RenderableType"]:
+    """Return the steps of an explanation, ready to be shown."""
     from detector.cli.explain_reports import report_steps
     from detector.cli.explain_steps import steps
 
-    explained = steps(finding) if finding.is_content else report_steps(finding)
+    told = steps(finding) if finding.is_content else report_steps(finding)
     parts: list[RenderableType] = [_heading(finding)]
-    for number, (title, sentences, runs) in enumerate(explained, start=1):
+    for number, (title, sentences, runs) in enumerate(told, start=1):
         parts.append(_paragraph(f"\n{number}. {title}", bold=True))
         parts += [_paragraph(line, indent=3) for line in sentences]
         if runs:

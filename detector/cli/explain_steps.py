@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from detector.match.sentences import sentence
 from detector.cli.words import counted
 from detector.finding import Confidence, Finding, Party, Run, Thresholds
+from detector.match.sentences import sentence
 
 Step = tuple[str, list[str], tuple[Run, ...]]
 """A title, sentences, and the runs to list below them (or none)."""

@@ -73,3 +73,17 @@ History = Annotated[
 ]
 
 To = Annotated[str | None, typer.Option("--to", metavar="NAME", help="Only this output.")]
+
+OfTenant = Annotated[
+    str | None, typer.Option("--tenant", metavar="NAME", help="About this tenant, on either side.")
+]
+
+OfRule = Annotated[str | None, typer.Option("--rule", metavar="ID", help="Of this rule only.")]
+
+OfSeverity = Annotated[
+    str | None, typer.Option("--severity", metavar="WORD", help="Of this severity only.")
+]
+
+OfPool = Annotated[str | None, typer.Option("--kv-pool", metavar="NAME", help="Of this KV pool.")]
+
+MostRows = Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Most rows to show.")]

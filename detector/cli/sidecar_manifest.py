@@ -45,7 +45,7 @@ def manifest(
     key_secret: Annotated[
         str,
         typer.Option("--key-secret", metavar="NAME[/KEY]", help="Secret with the key file."),
-    ] = "bleedwatch-key/key",
+    ] = "bleedwatch-key/key",  # noqa: S107 - the name of a Kubernetes object
     secret: Annotated[
         list[str] | None,
         typer.Option("--secret", metavar="FOLDER=NAME", help="One more Secret; repeatable."),

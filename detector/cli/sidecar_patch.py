@@ -106,6 +106,7 @@ _CONTAINER: Final = """\
     - --set=metrics.port={port}
   env:
     - {{name: BLEEDWATCH_CONFIG, value: /etc/bleedwatch/config/config.yaml}}
+    - {{name: BLEEDWATCH_KEY_FILE, value: /etc/bleedwatch/key/key}}
     - name: POD_NAME
       valueFrom: {{fieldRef: {{fieldPath: metadata.name}}}}
   ports:

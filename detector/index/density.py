@@ -3,35 +3,52 @@
 from collections import deque
 from dataclasses import dataclass, field
 
+from detector.index.sequences import RequestKey, request_key
+from detector.model import Kind, Sequence
+
 LEAST_ELAPSED_SHARE = 0.1
 """Share of a window that must have passed at least before its rate is extrapolated."""
+
+_Side = tuple[RequestKey, Kind, int]
+"""A part of a prompt or of a response."""
 
 
 @dataclass(slots=True)
 class _Pool:
     began_ms: int
     now_ms: int
-    entries: deque[tuple[int, int]] = field(default_factory=deque)
+    entries: deque[tuple[int, int, _Side]] = field(default_factory=deque)
+    counted: set[_Side] = field(default_factory=set)
     total: int = 0
 
 
 class PoolDensity:
-    """Counts the shingles that each pool has shown within the last window of event time."""
+    """Counts the shingles that each pool has shown within the last window of event time.
+
+    What is sent twice counts once.
+    """
 
     def __init__(self, *, window_ms: int) -> None:
         self._window_ms = window_ms
         self._pools: dict[str, _Pool] = {}
 
-    def add(self, name: str, shingles: int, at_ms: int) -> None:
-        """Record the shingles of one sequence that started at `at_ms`."""
-        pool = self._pools.get(name)
+    def add(self, sequence: Sequence, shingles: int) -> None:
+        """Record that a sequence shows so many shingles; its start is when."""
+        at_ms = sequence.started_at_ms
+        pool = self._pools.get(sequence.kv_pool)
         if pool is None:
-            pool = self._pools[name] = _Pool(began_ms=at_ms, now_ms=at_ms)
+            pool = self._pools[sequence.kv_pool] = _Pool(began_ms=at_ms, now_ms=at_ms)
         pool.now_ms = max(pool.now_ms, at_ms)
-        pool.entries.append((at_ms, shingles))
+        side = (request_key(sequence), sequence.kind, sequence.part)
+        if side in pool.counted or at_ms < pool.now_ms - self._window_ms:
+            return
+        pool.counted.add(side)
+        pool.entries.append((at_ms, shingles, side))
         pool.total += shingles
         while pool.entries and pool.entries[0][0] < pool.now_ms - self._window_ms:
-            pool.total -= pool.entries.popleft()[1]
+            _, gone, left = pool.entries.popleft()
+            pool.total -= gone
+            pool.counted.remove(left)
 
     def shingles(self, name: str) -> int:
         """Return the shingles of the pool's window.

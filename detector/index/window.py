@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Iterator
 
 from detector.model import Kind, Sequence
+from detector.settings import WindowSettings
 
 LEAP_MS = 3_600_000
 """A record this far from the newest one is a suspect: a jumped clock or a real gap in the log."""
@@ -22,16 +23,23 @@ class Sequencer:
 
     The watermark is the newest start seen minus `hold_ms`; a sequence leaves once its own instant
     lies at or before it. Ties go prompt first, then by tenant, request and part, so the order
-    never depends on the order of arrival. `late` counts records that came after their place had
-    passed: they are released at once and still matched against what is there.
+    never depends on the order of arrival. What comes after its place had passed is released at
+    once and still matched against what is there; `late` counts it.
 
-    `by_end` is for live input, where a record comes when it ends: then ends tell how far time has
-    come, and nothing waits for a later request to start.
+    `live` is for live input, where a record comes when its request ends: then ends tell how far
+    time has come, and nothing waits for a later request to start. A log has a prompt together with
+    its answer, so there `late` is what comes more than the grace after its request can have ended.
     """
 
-    def __init__(self, *, hold_ms: int, by_end: bool = False) -> None:
+    def __init__(self, *, hold_ms: int, live: WindowSettings | None = None) -> None:
         self._hold_ms = hold_ms
-        self._by_end = by_end
+        self._by_end = live is not None
+        self._in_time_ms = {Kind.PROMPT: 0, Kind.RESPONSE: 0}
+        if live is not None:
+            self._in_time_ms = {
+                Kind.PROMPT: live.longest_response_ms + live.grace_ms,
+                Kind.RESPONSE: live.grace_ms,
+            }
         self._heap: list[_Entry] = []
         self._suspects: list[Sequence] = []
         self.newest_ms: int | None = None
@@ -94,7 +102,8 @@ class Sequencer:
             self._accept(self._suspects.pop(0))
 
     def _accept(self, sequence: Sequence) -> None:
-        if self._released_ms is not None and sequence.ended_at_ms < self._released_ms:
+        in_time_ms = sequence.ended_at_ms + self._in_time_ms[sequence.kind]
+        if self._released_ms is not None and in_time_ms < self._released_ms:
             self.late += 1
         self._counter += 1
         self._held_tokens += len(sequence.token_hashes)

@@ -18,7 +18,7 @@ from detector.match.explanation import ExplanationFilter
 from detector.match.reasons import REASONS, UNEXPLAINED
 from detector.match.sink import Sink, SinkHits
 from detector.match.verdict import Verdict
-from detector.model import Kind
+from detector.model import Hashes, Kind
 from detector.settings import CopySettings
 from detector.sketch.bigrams import jaccard_of
 from detector.sketch.shingle import SHINGLE_TOKENS, Keys, Mask, shingle_keys
@@ -119,16 +119,18 @@ class Copies:
     def _compare(self, sink: Sink, at: int) -> _Compared | None:
         """Compare two responses in what nothing explains; None where too little of it is left."""
         source = self._store.items[at]
-        if self._filter.by_pair(sink, source).all():
+        by_pair = self._filter.by_pair(sink, source)
+        if by_pair.all():
             return None
         count = len(sink.keys)
         hits = SinkHits(np.full(count, at), np.zeros(count, np.int64), np.arange(count))
         codes = self._filter.by_shingle(sink, hits, exact=True)
         codes = self._filter.allowed(sink, hits, codes)
-        mine = bigram_keys(sink.sequence.token_hashes)
-        covered = tokens_covered(codes != UNEXPLAINED, count + SHINGLE_TOKENS - 1)
-        explained = np.unique(mine[covered[:-1] & covered[1:]])
-        mine = np.setdiff1d(mine, explained)
+        explained = np.union1d(
+            _bigrams_within(sink.sequence.token_hashes, codes != UNEXPLAINED),
+            _bigrams_within(source.token_hashes, by_pair[: 1 - SHINGLE_TOKENS] != UNEXPLAINED),
+        )
+        mine = np.setdiff1d(bigram_keys(sink.sequence.token_hashes), explained)
         theirs = np.setdiff1d(bigram_keys(source.token_hashes), explained)
         if min(len(mine), len(theirs)) < self._settings.min_bigrams:
             return None
@@ -170,6 +172,13 @@ class Copies:
 
     def _party(self, at: int) -> int:
         return int(self._store.owners[at]) >> 1
+
+
+def _bigrams_within(tokens: Hashes, shingles: Mask) -> Keys:
+    """Return the bigrams that lie in one of the shingles."""
+    covered = tokens_covered(shingles, len(tokens))
+    within: Keys = bigram_keys(tokens)[covered[:-1] & covered[1:]]
+    return within
 
 
 def tokens_covered(shingles: Mask, tokens: int) -> Mask:

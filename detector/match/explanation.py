@@ -1,5 +1,7 @@
 """The explanation filter: which matched shingles have an innocent reason."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,12 +9,12 @@ from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.index.tenant_table import TenantTable
 from detector.kernels.explain import explain_hits
-from detector.match.question import answered_turns, last_user_turn, same_question
+from detector.match.question import last_user_turn, same_question, shown_in_same_turns
 from detector.match.reasons import CODES, UNEXPLAINED, Reason
 from detector.match.sink import Sink, SinkHits
 from detector.model import Kind, Role, Sequence
 from detector.settings import FilterSettings
-from detector.sketch.shingle import SHINGLE_TOKENS, Keys
+from detector.sketch.shingle import SHINGLE_TOKENS, Keys, shingle_keys
 
 Codes = NDArray[np.uint8]
 
@@ -86,13 +88,18 @@ class ExplanationFilter:
         return None
 
     def _same_questions(self, sink: Sink, source: Sequence, codes: Codes) -> None:
-        """Mark what answers, or asks, the question that the sink answers."""
+        """Mark what answers, or asks, the question that the sink answers.
+
+        A response may also repeat an earlier turn of its own conversation: then that one counts.
+        """
         share = self._settings.same_question_containment
+        prompts: Iterable[Sequence] = (source,)
         if source.kind is Kind.RESPONSE:
-            asked = last_user_turn(self._store.prompts_of(source))
-            if same_question(sink.question, asked, share):
+            prompts = self._store.prompts_of(source)
+            if same_question(sink.question, last_user_turn(prompts), share):
                 codes[:] = CODES[Reason.SAME_QUESTION]
-            return
-        for span, asked in answered_turns(source):
-            if same_question(sink.question, asked, share):
-                codes[span.start : span.end] = CODES[Reason.SAME_QUESTION]
+                return
+        shown = shown_in_same_turns(prompts, sink.question, share)
+        if len(shown):
+            keys = shingle_keys(source.token_hashes)
+            codes[: len(keys)][np.isin(keys, shown)] = CODES[Reason.SAME_QUESTION]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from detector.model import Hashes, Role, Sequence, Span
-from detector.sketch.shingle import distinct, shingle_keys
+from detector.sketch.shingle import Keys, Mask, distinct, shingle_keys
 
 
 def last_user_turn(prompts: Iterable[Sequence]) -> Hashes | None:
@@ -36,6 +36,28 @@ def answered_turns(prompt: Sequence) -> list[tuple[Span, Hashes]]:
         if asked is not None and span.role in (Role.USER, Role.ASSISTANT):
             turns.append((span, asked))
     return turns
+
+
+def shown_in_same_turns(
+    prompts: Iterable[Sequence], question: Hashes | None, containment: float
+) -> Keys:
+    """Return the shingles that prompts show first where that question is asked or answered.
+
+    Text that a conversation repeats is judged where it stood first: what was in a system prompt or
+    a tool output before is not among them, whoever says it again.
+    """
+    keys: list[Keys] = []
+    same: list[Mask] = []
+    for prompt in prompts:
+        keys.append(shingle_keys(prompt.token_hashes))
+        same.append(np.zeros(len(keys[-1]), np.bool_))
+        for span, asked in answered_turns(prompt):
+            if same_question(question, asked, containment):
+                same[-1][span.start : span.end] = True
+    if not any(mask.any() for mask in same):
+        return np.empty(0, np.int64)
+    shown, first = np.unique(np.concatenate(keys), return_index=True)
+    return shown[np.concatenate(same)[first]]
 
 
 def same_question(first: Hashes | None, second: Hashes | None, containment: float) -> bool:

@@ -50,7 +50,7 @@ CAUSES: Final = {
     "unreadable": Cause("records or batches could not be read"),
     "no_tokens": Cause("prompts and responses came without token ids", partly=True),
     "other_key": Cause("sequences were hashed under another secret than others", partly=True),
-    "late": Cause("sequences came after their place in event time had passed", partly=True),
+    "late": Cause("sequences came long after their requests can have ended", partly=True),
     "forced": Cause("sequences were judged before their turn", partly=True),
     "evicted": Cause("sequences were given up inside the window for want of memory"),
 }

@@ -33,6 +33,7 @@ RULES: Final = {
     "BW206": Rule("KV pool smaller than the context", Severity.MEDIUM, "beta"),
     "BW207": Rule("burst of degenerate output", Severity.MEDIUM, "beta"),
     "BW208": Rule("ownership ledger violated", Severity.HIGH, "beta"),
+    "BW301": Rule("canary of a probe echoed", Severity.HIGH, "beta"),
     "BW402": Rule("vulnerable engine version", Severity.MEDIUM, "beta"),
     "BW901": Rule("blind: something was not seen", Severity.MEDIUM, "beta"),
 }

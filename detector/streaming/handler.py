@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from detector.advisories.load import advisories, features
 from detector.finding import Finding
 from detector.index.memory import Memory
+from detector.index.window import Sequencer
 from detector.match.response_sketches import ResponseSketches
 from detector.pipeline import Detector
 from detector.rules.advisory import KnownAdvisories
@@ -122,7 +123,7 @@ class StreamHandler:
         taken_by = Partition(
             detector,
             rows,
-            hold_ms=self.stream.hold_ms,
+            sequencer=Sequencer(hold_ms=self.stream.hold_ms, live=window),
             finished_below=finished.get(self._topics.sequences),
             runtime=watch,
         )

@@ -37,13 +37,13 @@ class Partition:
         detector: Detector,
         rows: RequestRows,
         *,
-        hold_ms: int,
+        sequencer: Sequencer,
         finished_below: int | None,
         runtime: RuntimeWatch,
     ) -> None:
         self.detector = detector
         self._runtime = runtime
-        self.sequencer = Sequencer(hold_ms=hold_ms, by_end=True)
+        self.sequencer = sequencer
         self.warming = finished_below is not None
         self._rows = rows
         self._finished_below = finished_below or 0

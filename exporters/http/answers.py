@@ -5,7 +5,6 @@ from starlette.responses import Response
 
 from exporters.incidents.model import Incident
 from exporters.sending.overview import OutputState
-from exporters.store.blast_radius import Scope
 from exporters.store.coverage import PoolCoverage
 from exporters.store.erasure import Erasure
 from exporters.store.finding_list import ListedFinding
@@ -52,11 +51,19 @@ class TenantRequests(msgspec.Struct):
     requests: int
 
 
+class RadiusScope(msgspec.Struct):
+    """One pool and span of event time that a blast radius counts in, both ends included."""
+
+    kv_pool: str
+    from_ms: int
+    until_ms: int
+
+
 class BlastRadiusAnswer(msgspec.Struct):
     """Requests by tenant, those with most requests first, over all `scopes`."""
 
     incident_id: str
-    scopes: list[Scope]
+    scopes: list[RadiusScope]
     requests: int
     tenants: list[TenantRequests]
 

@@ -3,6 +3,7 @@
 import logging
 import traceback
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -90,13 +91,18 @@ def _refused(request: Request, error: Exception) -> Response:
 
 
 def _invalid(request: Request, error: Exception) -> Response:
-    """Name the fields that break their bounds, and not their values."""
+    """Name the fields that break their bounds, not their values, nor fields that we do not know."""
     assert isinstance(error, RequestValidationError)
     errors = tuple(
-        Wrong(".".join(str(part) for part in one["loc"])[:200], str(one["type"]))
-        for one in error.errors()[:20]
+        Wrong(".".join(_known_part(one)), str(one["type"])) for one in error.errors()[:20]
     )
     detail = "a field is missing, unknown, or breaks its bounds"
     return _answer(
         request, problem(HTTPStatus.UNPROCESSABLE_ENTITY, "fields", detail, errors=errors)
     )
+
+
+def _known_part(error: dict[str, Any]) -> list[str]:
+    """Return where a fault is; of a field or place that only the caller knows the part above it."""
+    is_ours = error["type"] != "extra_forbidden"
+    return [str(part) for part in (error["loc"] if is_ours else error["loc"][:-1])]

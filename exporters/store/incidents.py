@@ -1,7 +1,7 @@
 """Incidents in the store: rows, their spans of event time, and the log of their changes."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, or_, select, update
@@ -27,7 +27,7 @@ _NO_SPAN: Final = delete(incident_spans).where(
 _NEW_SPAN: Final = insert(incident_spans)
 
 
-class LoggedChange(NamedTuple):
+class LoggedChange(msgspec.Struct, frozen=True):
     """A change as the log keeps it; `seq` counts from 1."""
 
     seq: int

@@ -39,6 +39,11 @@ class TargetSettings(Section):
     ca_file: str | None = Field(
         None, description="PEM file of the authorities to trust; unset: those of the system."
     )
+    probe_file: str | None = Field(
+        None,
+        description="What `bleedwatch probe --record` wrote of this engine: a metric tells "
+        "whether it still runs that.",
+    )
 
     @field_validator("url")
     @classmethod

@@ -7,15 +7,29 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from tests.chart.rendering import SCENARIOS, Manifest, complaints, scenario
+from tests.chart.local_pods import pod_of
+from tests.chart.rendering import SCENARIOS, Manifest, complaints, render, scenario
 
 OLDEST, NEWEST = "1.29", kubernetes_validate.latest_version()
 
 
-def _pods(path: Path) -> Iterator[Manifest]:
+RUNNING = [path for path in SCENARIOS if path.stem != "sidecars"]
+"""The scenarios with processes of their own."""
+
+READ_BY = {
+    "worker": frozenset({"kafka"}),
+    "api": frozenset({"kafka", "store", "api"}),
+    "all": frozenset({"push", "http", "store", "api"}),
+}
+"""Sections of the configuration whose files a container reads; `http` is that of the sidecars."""
+
+
+def _pods(path: Path) -> Iterator[tuple[str, Manifest]]:
+    """Yield the pods of a scenario, each with the name of its container."""
     for each in scenario(path):
         if each["kind"] in {"Deployment", "StatefulSet"}:
-            yield each["spec"]["template"]["spec"]
+            pod = each["spec"]["template"]["spec"]
+            yield pod["containers"][0]["name"], pod
 
 
 def test_the_linter_has_nothing_to_say() -> None:
@@ -31,11 +45,11 @@ def test_kubernetes_accepts_every_object(path: Path, version: str) -> None:
         kubernetes_validate.validate(each, version, strict=True)
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RUNNING, ids=lambda path: path.stem)
 def test_pods_are_hardened(path: Path) -> None:
     pods = list(_pods(path))
     assert pods
-    for pod in pods:
+    for _, pod in pods:
         assert pod["automountServiceAccountToken"] is False
         assert pod["securityContext"]["runAsNonRoot"] is True
         for container in pod["containers"]:
@@ -46,19 +60,36 @@ def test_pods_are_hardened(path: Path) -> None:
             assert container["resources"]["limits"]["memory"]
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_every_file_that_the_configuration_names_is_mounted(path: Path) -> None:
-    made = scenario(path)
-    config = next(each for each in made if "config.yaml" in each.get("data", {}))
-    named = [
-        line.split(": ", 1)[1]
-        for line in config["data"]["config.yaml"].splitlines()
-        if "_file: " in line
+def _files(path: Path, sections: frozenset[str]) -> list[str]:
+    """Return the files that these sections of the configuration name."""
+    made = next(each for each in scenario(path) if "config.yaml" in each.get("data", {}))
+    pending = [
+        (name, value)
+        for name, value in yaml.safe_load(made["data"]["config.yaml"]).items()
+        if name in sections
     ]
-    assert named
-    for pod in _pods(path):
-        mounts = [one["mountPath"] for one in pod["containers"][0]["volumeMounts"]]
-        assert all(any(file.startswith(f"{at}/") for at in mounts) for file in named)
+    found = []
+    while pending:
+        name, value = pending.pop()
+        if isinstance(value, dict):
+            pending += value.items()
+        elif name.endswith("_file"):
+            found.append(value)
+    return found
+
+
+@pytest.mark.parametrize("path", RUNNING, ids=lambda path: path.stem)
+def test_a_process_has_the_secrets_it_reads_and_no_others(path: Path) -> None:
+    for name, pod in _pods(path):
+        (container,) = pod["containers"]
+        mounts = [one["mountPath"] for one in container["volumeMounts"]]
+        secret = {one["name"] for one in pod["volumes"] if "secret" in one}
+        key = [one["value"] for one in container["env"] if one["name"] == "BLEEDWATCH_KEY_FILE"]
+        assert bool(key) == (name != "api")
+        needed = [*_files(path, READ_BY[name]), *key]
+        assert all(any(file.startswith(f"{at}/") for at in mounts) for file in needed)
+        held = [one["mountPath"] for one in container["volumeMounts"] if one["name"] in secret]
+        assert all(any(file.startswith(f"{at}/") for file in needed) for at in held)
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
@@ -79,3 +110,9 @@ def test_the_rules_and_boards_are_those_of_the_repository() -> None:
     boards = next(each for each in made if each["metadata"]["name"].endswith("-dashboards"))
     for path in (root / "json").glob("*.json"):
         assert boards["data"][f"bleedwatch-{path.name}"] == path.read_text(encoding="utf-8")
+
+
+def test_an_api_that_looks_back_has_the_key() -> None:
+    for looks_back in (False, True):
+        pod = pod_of(render({"api": {"lookBack": looks_back}}), "api")
+        assert ("key" in {one["name"] for one in pod["volumes"]}) is looks_back

@@ -1,6 +1,7 @@
 """Clients of the engines: tenants' requests with natural text, and what came back."""
 
 import contextlib
+import itertools
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +16,7 @@ from detector.sample.traffic import SampleRequest, Traffic, TrafficSettings, gen
 from tests.cluster.site import ENGINES, Site
 
 SEED: Final = 29
-REQUESTS: Final = 3_000
-"""More than any run sends; they are made in a second."""
-
-HISTORY: Final = 800
+HISTORY: Final = 400
 """Requests of the day before."""
 
 ANSWER_TOKENS: Final = 64
@@ -28,20 +26,21 @@ PATIENCE_S: Final = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One request as it was sent. `answer` is empty if there was none."""
+    """One request as it was sent, at `sent_s` (Unix). `answer` is empty if there was none."""
 
     engine: str
     request_id: str
     tenant: str
+    sent_s: float
     prompt: Ids
     status: int
     answer: Ids
 
 
-def sample() -> Traffic:
-    """Return the traffic of twelve tenants of three engines, and the day before it."""
+def sample(requests: int) -> Traffic:
+    """Return so many requests of twelve tenants to three engines, and those of the day before."""
     settings = TrafficSettings(
-        engines=len(ENGINES), requests=REQUESTS, duration_s=float(REQUESTS),
+        engines=len(ENGINES), requests=requests, duration_s=float(requests),
         history_requests=HISTORY,
     )  # fmt: skip
     return generate(Random(SEED), load_language(), settings)
@@ -72,7 +71,7 @@ def ask(
         body = {"input_ids": list(prompt), "rid": request_id, "sampling_params": sampling}
     else:
         body |= {"ignore_eos": to_the_end, "return_token_ids": True}
-    status, said = 0, {}
+    status, said, sent_s = 0, {}, time.time()
     with contextlib.suppress(httpx.HTTPError):
         answer = httpx.post(
             site.engine_url(engine) + path, json=body, headers=headers, timeout=patience_s
@@ -80,13 +79,13 @@ def ask(
         status, said = answer.status_code, answer.json()
     ids = said.get("output_ids") or (said.get("choices") or [{}])[0].get("token_ids") or ()
     return Asked(
-        engine=engine, request_id=request_id, tenant=tenant, prompt=tuple(prompt), status=status,
-        answer=tuple(ids),
+        engine=engine, request_id=request_id, tenant=tenant, sent_s=sent_s, prompt=tuple(prompt),
+        status=status, answer=tuple(ids),
     )  # fmt: skip
 
 
 class Clients:
-    """Sends sample traffic to every engine at a rate, one thread for each engine.
+    """Sends sample traffic to every engine at a rate, one thread for each engine, again and again.
 
     `asked` holds what was sent, by engine, in order.
     """
@@ -127,12 +126,13 @@ class Clients:
 
     def _send(self, engine: str, requests: list[SampleRequest]) -> None:
         began = time.monotonic()
-        for number, one in enumerate(requests):
+        for number, one in enumerate(itertools.cycle(requests)):
             if self._ended.wait(max(0.0, began + number * self._each_s - time.monotonic())):
                 return
             with self._pauses[engine]:
                 answered = ask(
-                    self._site, engine, tenant=str(one.tenant), request_id=str(one.request_id),
+                    self._site, engine, tenant=str(one.tenant),
+                    request_id=f"{one.request_id}-{number}",
                     prompt=one.prompt_ids,
                 )  # fmt: skip
             self.asked[engine].append(answered)

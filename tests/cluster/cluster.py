@@ -31,10 +31,13 @@ RULES: Final = (BOARDS / "rules" / "alerts.yaml", BOARDS / "rules" / "recording.
 REQUEST_EACH_S: Final = 1.0
 """Every engine gets so much: three requests a second in all."""
 
+REQUESTS: Final = 300
+"""Different requests; after a hundred seconds tenants ask the same again."""
+
 
 @dataclass(kw_only=True)
 class Cluster:
-    """One that runs. `hook` is the receiver of our webhooks, `pager` that of Alertmanager's."""
+    """One that runs. `hook` is the receiver of our webhooks; Alertmanager has one of its own."""
 
     site: Site
     traffic: Traffic
@@ -44,7 +47,6 @@ class Cluster:
     alertmanager: Alertmanager
     prometheus: Prometheus
     hook: Receiver
-    pager: Receiver
     processes: dict[str, Process] = field(default_factory=dict)
 
     def sidecar(self, engine: str) -> Process:
@@ -57,7 +59,7 @@ def cluster(folder: Path, steps: Steps, *, each_s: float = REQUEST_EACH_S) -> It
     """Run a cluster with traffic for the time of a `with` block; all of it is ended then."""
     with ExitStack() as stack:
         with steps.step("Kafka, PostgreSQL, Alertmanager, Prometheus") as step:
-            made = _services(folder, stack, each_s)
+            made = _services(folder, stack, sample(REQUESTS), each_s)
             step.seen = f"broker {made.kafka.bootstrap}, store {made.site.store_url}"
         with steps.step("three engines, two workers, api, three sidecars") as step:
             _start(made, stack)
@@ -67,6 +69,11 @@ def cluster(folder: Path, steps: Steps, *, each_s: float = REQUEST_EACH_S) -> It
         stack.callback(made.clients.end)
         made.clients.start()
         yield made
+        with steps.step("everything is ended") as step:
+            stack.close()
+            left = [one.name for one in made.processes.values() if one.is_running]
+            assert not left, f"still running: {left}"
+            step.seen = f"{len(made.processes)} processes and four services"
 
 
 def bleedwatch(site: Site, *words: str) -> str:
@@ -87,7 +94,7 @@ def load_history(made: Cluster) -> str:
     return bleedwatch(made.site, "commonness", "load", str(path))
 
 
-def _services(folder: Path, stack: ExitStack, each_s: float) -> Cluster:
+def _services(folder: Path, stack: ExitStack, traffic: Traffic, each_s: float) -> Cluster:
     kafka = stack.enter_context(kafka_running(folder / "kafka"))
     postgres = stack.enter_context(postgres_running())
     hook, pager = stack.enter_context(receiver()), stack.enter_context(receiver())
@@ -106,10 +113,9 @@ def _services(folder: Path, stack: ExitStack, each_s: float) -> Cluster:
             folder / "prometheus", targets=_targets(site), rules=RULES, alertmanager=alerts.url
         )
     )
-    traffic = sample()
     return Cluster(
         site=site, traffic=traffic, clients=Clients(site, traffic, each_s=each_s), kafka=kafka,
-        postgres=postgres, alertmanager=alerts, prometheus=watching, hook=hook, pager=pager,
+        postgres=postgres, alertmanager=alerts, prometheus=watching, hook=hook,
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """An engine over HTTP that writes the log a real one writes, a process of its own.
 
 `python -m tests.cluster.logged_engine vllm|sglang LOG PORT` serves until its standard input ends.
-Lines there are orders: `fault NAME` switches a fault on, `sound` switches all off. It repeats each
-order once it is carried out.
+Lines there are orders: `fault NAME` switches a fault on, `sound` switches all off, `skew
+SECONDS` lets its clock be ahead. It repeats each order once it is carried out.
 """
 
 import logging
@@ -26,17 +26,22 @@ from tests.fakes.serving import Job
 TOKEN_S: Final = 0.001
 """How long a token takes: answers overlap, and a client can leave in the middle of one."""
 
-POOL_TOKENS: Final = 32_768
 CONTEXT_TOKENS: Final = 8_192
-"""Small, so that a prompt that is too long is quickly made."""
+POOL_TOKENS: Final = 9_216
+"""So small that one long prompt takes nearly all pages, and what others have left in them."""
 
 
 class LoggedEngine(HttpEngine):
-    """Serves, and appends to a log; tenants are those of the header `x-tenant-id`."""
+    """Serves, and appends to a log; tenants are those of the header `x-tenant-id`.
+
+    `skew_s` is how far the clock of the log is ahead.
+    """
 
     def __init__(self, options: EngineOptions, language: Language, log: Path, *, port: int) -> None:
         self._log = log.open("a", buffering=1)
+        self.skew_s = 0.0
         super().__init__(options, language, port=port)
+        self._say((vllm_log if options.kind == "vllm" else sglang_log).started(self._now_s()))
 
     async def _answer(
         self, request: Request, job: Job, bodies: Bodies, asked: Body, *, is_own: bool = False
@@ -58,17 +63,17 @@ class LoggedEngine(HttpEngine):
             model=self.options.model,
             prompt=tuple(job.prompt),
             own=(),
-            arrives_s=_now_s(),
+            arrives_s=self._now_s(),
             seconds_per_token=self.options.delay_s,
         )
 
     def _received(self, call: Call, job: Job) -> list[str]:
         if self.options.kind == "vllm":
-            return vllm_log.received(call, _now_s())
-        lines = [sglang_log.received(call, _now_s())]
+            return vllm_log.received(call, self._now_s())
+        lines = [sglang_log.received(call, self._now_s())]
         if len(job.prompt) >= self.serving.limit_tokens:
             limit = self.serving.limit_tokens
-            lines.append(sglang_log.over_limit(call, _now_s(), limit_tokens=limit))
+            lines.append(sglang_log.over_limit(call, self._now_s(), limit_tokens=limit))
         return lines
 
     def _ended(self, call: Call) -> list[str]:
@@ -78,17 +83,18 @@ class LoggedEngine(HttpEngine):
             return []
         if call.finish_reason == "abort":
             told = vllm_log.aborted if is_vllm else sglang_log.disconnected
-            return [told(call, _now_s())]
+            return [told(call, self._now_s())]
         return (
-            vllm_log.finished(call, _now_s()) if is_vllm else [sglang_log.finished(call, _now_s())]
+            vllm_log.finished(call, self._now_s())
+            if is_vllm
+            else [sglang_log.finished(call, self._now_s())]
         )
 
     def _say(self, *lines: str) -> None:
         self._log.writelines(f"{line}\n" for line in lines)
 
-
-def _now_s() -> float:
-    return time.time() - EPOCH_S
+    def _now_s(self) -> float:
+        return time.time() - EPOCH_S + self.skew_s
 
 
 def main(arguments: list[str]) -> None:
@@ -105,6 +111,8 @@ def main(arguments: list[str]) -> None:
         order, *names = line.split()
         if order == "sound":
             bugs.clear()
+        elif order == "skew":
+            engine.skew_s = float(*names)
         else:
             bugs |= {Bug(name) for name in names}
         print(line, end="", flush=True)

@@ -26,6 +26,11 @@ def in_alertmanager(made: Cluster, rule: str, kv_pool: str) -> Found:
     return None
 
 
+def gone_from_alertmanager(made: Cluster, rule: str, kv_pool: str) -> Found:
+    """Say so if no such alert is active."""
+    return None if in_alertmanager(made, rule, kv_pool) else "no alert is active any more"
+
+
 def in_receiver(made: Cluster, rule: str, kv_pool: str, *, kinds: tuple[str, ...]) -> Found:
     """Look for a webhook about it; every call must bear our signature, or this raises."""
     for call in made.hook.calls:
@@ -43,6 +48,13 @@ def incident(made: Cluster, rule: str, kv_pool: str) -> dict[str, Any] | None:
     return dict(found[0]) if found else None
 
 
+def incidents_of(made: Cluster, kv_pool: str) -> list[dict[str, Any]]:
+    """Return all incidents of a pool."""
+    asked = urllib.parse.urlencode({"kv_pool": kv_pool})
+    found: list[dict[str, Any]] = _json(f"{made.site.triage}/v1/incidents?{asked}")["incidents"]
+    return found
+
+
 def on_page(made: Cluster, rule: str, kv_pool: str) -> Found:
     """Look for the incident's page, and for its sentence there."""
     found = incident(made, rule, kv_pool)
@@ -50,7 +62,7 @@ def on_page(made: Cluster, rule: str, kv_pool: str) -> Found:
         return None
     with urllib.request.urlopen(page_of(made, found), timeout=10) as answer:
         page = answer.read().decode()
-    return f"{found['state']}: {found['title']}" if rule in page else None
+    return f"{found['state']}, led by {found['lead']['rule']}" if rule in page else None
 
 
 def page_of(made: Cluster, found: dict[str, Any]) -> str:
@@ -72,6 +84,6 @@ def look(place: Callable[[], Found]) -> Found:
         return None
 
 
-def _json(url: str) -> Any:  # noqa: ANN401 - whatever the document holds
+def _json(url: str) -> Any:
     with urllib.request.urlopen(url, timeout=10) as answer:
         return json.loads(answer.read())

@@ -82,13 +82,17 @@ class Process:
         raise NotStartedError(f"{self.name} {state}; {self.log} ends with: {self.last_words()}")
 
     def order(self, line: str) -> None:
-        """Write a line to its standard input, and wait until it repeats it."""
-        assert self._running is not None
-        assert self._running.stdin is not None
-        seen = self.log.stat().st_size
-        self._running.stdin.write(f"{line}\n".encode())
-        self._running.stdin.flush()
-        until(lambda: f"{line}\n".encode() in self.log.read_bytes()[seen:])
+        """Write a line to its standard input, and wait until it repeats it or ends.
+
+        Raises OSError if it has ended before.
+        """
+        running = self._running
+        assert running is not None, f"{self.name} was not started"
+        assert running.stdin is not None
+        seen, wanted = self.log.stat().st_size, f"{line}\n".encode()
+        running.stdin.write(wanted)
+        running.stdin.flush()
+        until(lambda: wanted in self.log.read_bytes()[seen:] or running.poll() is not None)
 
     def stop(self) -> None:
         """End it in order, by force if that takes too long."""

@@ -80,6 +80,7 @@ class Site:
                 "rules": [
                     {"kind": "header", "name": "x-tenant-id"},
                     {"kind": "field", "name": "user"},
+                    {"kind": "field", "name": "tenant"},
                 ]
             },
             "template": {"family": "chatml"},

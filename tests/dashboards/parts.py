@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,6 @@ from typing import Any, Final
 from ingest.key_file import new_secret
 from tests.e2e.program import PROGRAM, environment
 from tests.services.prometheus import free_port
-from tests.streams.process import until
 from tests.streams.real import make_cluster
 
 TENANT: Final = "x-tenant-id"
@@ -61,7 +61,11 @@ class Site:
                 "partitions": 2,
             },
             "tenancy": {
-                "rules": [{"kind": "header", "name": TENANT}, {"kind": "field", "name": "tenant"}]
+                "rules": [
+                    {"kind": "header", "name": TENANT},
+                    {"kind": "field", "name": "tenant"},
+                    {"kind": "field", "name": "session_id"},
+                ]
             },
             "detection": {"commonness": {"learning_ms": 0}},
             "metrics": {"port": self.ports[part]},
@@ -74,15 +78,26 @@ class Site:
         outputs = [{"kind": "stdout", "name": "file", "path": str(folder / "alerts.jsonl")}]
         own: dict[str, dict[str, Any]] = {
             "worker": {},
-            "api": {"store": {"url": f"sqlite:///{folder}/store.db"}, "outputs": outputs},
+            "api": {
+                "store": {"url": f"sqlite:///{folder}/store.db"},
+                "outputs": outputs,
+                "api": {"port": 0},
+            },
             "sidecar": {
                 "sidecar": {"engine": ENGINE, "checkpoint_file": str(folder / "checkpoint")},
                 "push": {"port": self.ports["push"]},
                 "kv_events": {
-                    "sources": [{"endpoint": self.kv_endpoint, "topic": "kv", "engine": ENGINE}]
+                    "every_block": True,
+                    "sources": [{"endpoint": self.kv_endpoint, "topic": "kv", "engine": ENGINE}],
                 },
                 "scrape": {
-                    "targets": [{"url": self.engine_url, "engine": ENGINE}],
+                    "targets": [
+                        {
+                            "url": self.engine_url,
+                            "engine": ENGINE,
+                            "probe_file": str(folder / "probe.json"),
+                        }
+                    ],
                     "interval_ms": 500,
                 },
             },
@@ -106,7 +121,12 @@ class Site:
         return [command, *map(str, files.get(part, ())), "--config", str(self.config(part))]
 
 
-SPOOL: Final = 4 * 2**20
+SPOOL: Final = 2**16
+"""Smaller than what it is to hold, so that it drops."""
+
+START_S: Final = 150.0
+"""Compiling the kernels anew takes a minute on a busy machine."""
+
 PARTS: Final = ("worker", "api", "sidecar", "tap", "stranded")
 
 
@@ -134,16 +154,24 @@ def running(folder: Path, *, kafka: str, prefix: str, engine: str, kv: str) -> I
             stack.callback(process.kill)
             processes[part] = process
         for part, process in processes.items():
-            until(lambda part=part, process=process: _answers(site, part, process))  # type: ignore[misc]
+            _await(site, part, process)
         yield site
 
 
-def _answers(site: Site, part: str, process: "subprocess.Popen[bytes]") -> bool:
-    said = (site.folder / f"{part}.log").read_text()[-2000:]
-    assert process.poll() is None, f"{part} ended: {said}"
+def _await(site: Site, part: str, process: "subprocess.Popen[bytes]") -> None:
+    """Wait until a part is ready; a sidecar with nothing to read never is, but lives."""
     path = "/readyz" if part in {"worker", "api", "tap"} else "/livez"
+    until_s = time.monotonic() + START_S
+    while not _answers(f"{site.url(part)}{path}"):
+        said = (site.folder / f"{part}.log").read_text()[-2000:]
+        assert process.poll() is None, f"{part} ended: {said}"
+        assert time.monotonic() < until_s, f"{part} is not ready in {START_S:g} s: {said}"
+        time.sleep(0.1)
+
+
+def _answers(url: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{site.url(part)}{path}", timeout=5):
+        with urllib.request.urlopen(url, timeout=5):
             return True
     except (urllib.error.URLError, OSError):
         return False

@@ -19,6 +19,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from detector.model import Role
 from detector.sample.chatml import Message, render
@@ -26,9 +27,12 @@ from detector.sample.language import Language
 from tests.fakes.cluster.bugs import Bug
 from tests.fakes.cluster.exposition import EngineFigures, sglang_metrics, vllm_metrics
 from tests.fakes.http_bodies import Bodies, Body, error, over_long
-from tests.fakes.serving import SERVED_BUGS, BusyError, Job, RejectedError, Serving
+from tests.fakes.serving import INPUT_MARGIN, SERVED_BUGS, BusyError, Job, RejectedError, Serving
 
 VERSIONS: Final = {"vllm": "0.33.0", "sglang": "0.5.23"}
+MARGINS: Final = {"vllm": 0, "sglang": INPUT_MARGIN}
+"""How far below context and pool prompts are refused: vLLM takes what leaves room for a token."""
+
 DEFAULT_MAX_TOKENS: Final = 64
 _ROLES: Final = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "assistant": Role.ASSISTANT}
 
@@ -49,24 +53,31 @@ class EngineOptions:
 
 
 class HttpEngine:
-    """One running engine; `received` are the requests as they came: path, headers, body."""
+    """One running engine; `received` are the requests as they came: path, headers, body.
+
+    `calls` counts all requests, those that only read included.
+    """
 
     def __init__(self, options: EngineOptions, language: Language, *, port: int = 0) -> None:
         if unknown := options.bugs - SERVED_BUGS:
             raise ValueError(f"a single engine cannot have: {', '.join(sorted(unknown))}")
         self.options = options
         self.received: list[tuple[str, dict[str, str], Body]] = []
+        self.calls = 0
         self.serving = Serving(
             language,
             pool_tokens=options.pool_tokens,
             context_tokens=options.context_tokens,
             bugs=options.bugs,
+            margin_tokens=MARGINS[options.kind],
         )
         self._tokenizer = language.tokenizer
         self._numbers = count()
         self._socket = socket.create_server(("127.0.0.1", port))
         self._server = uvicorn.Server(
-            uvicorn.Config(self._app(), log_config=None, access_log=False, lifespan="off")
+            uvicorn.Config(
+                self._counted(self._app()), log_config=None, access_log=False, lifespan="off"
+            )
         )
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],))
         self._thread.start()
@@ -80,6 +91,13 @@ class HttpEngine:
         self._server.force_exit = True
         self._thread.join()
         self._socket.close()
+
+    def _counted(self, app: ASGIApp) -> ASGIApp:
+        async def counting(scope: Scope, receive: Receive, send: Send) -> None:
+            self.calls += scope["type"] == "http"
+            await app(scope, receive, send)
+
+        return counting
 
     def _app(self) -> Starlette:
         post, get = ["POST"], ["GET"]

@@ -80,9 +80,16 @@ class Serving:
     """Admits, answers and ends requests. `bugs` may change at any time."""
 
     def __init__(
-        self, language: Language, *, pool_tokens: int, context_tokens: int, bugs: set[Bug]
+        self,
+        language: Language,
+        *,
+        pool_tokens: int,
+        context_tokens: int,
+        bugs: set[Bug],
+        margin_tokens: int = INPUT_MARGIN,
     ) -> None:
         self.pool = KvPool(pool_tokens)
+        self.margin_tokens = margin_tokens
         self.context_tokens = context_tokens
         self.bugs = bugs
         self.running: list[Job] = []
@@ -94,7 +101,7 @@ class Serving:
     @property
     def limit_tokens(self) -> int:
         """The lowest length of a prompt that is rejected."""
-        return min(self.context_tokens, self.pool.total_tokens) - INPUT_MARGIN
+        return min(self.context_tokens, self.pool.total_tokens) - self.margin_tokens
 
     def admit(self, job: Job) -> None:
         """Reserve pages and write the prompt. Raises RejectedError or BusyError."""

@@ -9,7 +9,7 @@ import pytest
 from detector.sample.language import Language, load_language
 from tests.fakes.cluster.bugs import Bug
 from tests.fakes.http_bodies import Body
-from tests.fakes.http_engine import EngineOptions, HttpEngine, http_engine
+from tests.fakes.http_engine import MARGINS, EngineOptions, HttpEngine, http_engine
 
 SMALL = 4_096
 
@@ -55,7 +55,7 @@ def test_streamed_ids_are_those_of_the_whole_answer(engine: HttpEngine, language
 
 
 def test_over_long_prompts_are_refused_at_the_limit(engine: HttpEngine, language: Language) -> None:
-    limit = SMALL - 6
+    limit = SMALL - MARGINS[engine.options.kind]
     passages = story(language, 0, 3_000) + story(language, 2, 3_000)
     assert complete(engine, passages[: limit - 1]).status_code == 200
     refused = complete(engine, passages[:limit])

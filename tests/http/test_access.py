@@ -69,10 +69,16 @@ def test_a_read_token_reads_and_changes_nothing(api: Served) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [f"Bearer {READER[:-1]}", f"Bearer {READER}x", "Bearer x", f"Basic {READER}", "Bearer \xff\xfe"],
+    [
+        f"Bearer {READER[:-1]}",
+        f"Bearer {READER}x",
+        "Bearer x",
+        f"Basic {READER}",
+        "Bearer \xff\xfe",
+    ],
 )
 def test_a_wrong_token_is_nobody(api: Served, given: str) -> None:
-    raw = {"Authorization": given.encode("latin-1")}
+    raw = {b"Authorization": given.encode("latin-1")}
     with api.client() as client:
         assert client.get("/v1/findings", headers=raw).status_code == 401
 

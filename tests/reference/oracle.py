@@ -178,17 +178,29 @@ class _World:
         """Return the source positions that ask or answer the question that the sink answers.
 
         A response answers the last user turn of its prompt; an assistant turn inside a prompt the
-        user turn before it. System prompt and tool output never count.
+        user turn before it. System prompt and tool output never count. A shingle that a request
+        shows again is judged where its prompt showed it first.
         """
         mine = self._questions(sink)[-1:]
+        prompts = [source]
         if source.kind is Kind.RESPONSE:
-            again = any(self._alike(q, o) for q in mine for o in self._questions(source)[-1:])
-            return set(range(len(source.token_hashes))) if again else set()
+            prompts = self._prompts(source)
+            if any(self._alike(q, o) for q in mine for o in self._questions(source)[-1:]):
+                return set(range(len(source.token_hashes)))
+        first: dict[Shingle, bool] = {}
+        for prompt in prompts:
+            again = self._turns(prompt, mine)
+            for at, shingle in enumerate(_shingles(prompt)):
+                first.setdefault(shingle, at in again)
+        return {at for at, shingle in enumerate(_shingles(source)) if first.get(shingle)}
+
+    def _turns(self, prompt: Sequence, mine: list[bytes]) -> set[int]:
+        """Return the positions of a prompt that ask or answer one of some questions."""
         found: set[int] = set()
         asked = b""
-        for span in source.spans:
+        for span in prompt.spans:
             if span.role is Role.USER:
-                asked = source.token_hashes[span.start : span.end].tobytes()
+                asked = prompt.token_hashes[span.start : span.end].tobytes()
             if span.role in (Role.USER, Role.ASSISTANT) and any(
                 self._alike(q, asked) for q in mine
             ):
@@ -205,11 +217,17 @@ class _World:
         """Return the user turns of the request's prompt."""
         return [
             prompt.token_hashes[span.start : span.end].tobytes()
-            for prompt in self.taken
-            if prompt.kind is Kind.PROMPT and _request(prompt) == _request(sequence)
+            for prompt in self._prompts(sequence)
             for span in prompt.spans
             if span.role is Role.USER
         ]
+
+    def _prompts(self, sequence: Sequence) -> list[Sequence]:
+        """Return the prompt of the request, in its parts."""
+        return [
+            prompt for prompt in self.taken
+            if prompt.kind is Kind.PROMPT and _request(prompt) == _request(sequence)
+        ]  # fmt: skip
 
     @staticmethod
     def _pair_reason(sink: Sequence, source: Sequence) -> str:

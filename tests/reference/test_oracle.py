@@ -85,6 +85,26 @@ def test_the_question_never_excuses_a_system_prompt() -> None:
     assert judge([*asked, response("b", "2", 2000, SECRET)]) == {("2", "a"): Verdict(30, HELD)}
 
 
+def test_an_earlier_answer_said_again_belongs_to_the_question_that_it_answered() -> None:
+    user = Span(Role.USER, 0, 12)
+    asked = prompt("b", "2", 2000, list(range(12)), spans=(user,))
+    turns = {
+        (Role.USER, Role.ASSISTANT): [*range(12), *SECRET],
+        (Role.SYSTEM, Role.USER, Role.ASSISTANT): [*SECRET, *range(12), *SECRET],
+    }
+    for roles, ids in turns.items():
+        spans, at = [], 0
+        for role in roles:
+            length = 12 if role is Role.USER else len(SECRET)
+            spans.append(Span(role, at, at + length))
+            at += length
+        last = Span(Role.USER, at, at + 12)
+        conversation = prompt("a", "1", 0, [*ids, *range(50, 62)], spans=(*spans, last))
+        again = [conversation, response("a", "1", 0, SECRET)]
+        found = judge([*again, asked, response("b", "2", 2000, SECRET)])
+        assert found == ({("2", "a"): Verdict(30, HELD)} if Role.SYSTEM in roles else {})
+
+
 def test_template_account_cache_and_siblings_explain() -> None:
     whole = (Span(Role.TEMPLATE, 0, 30),)
     assert not judge([prompt("a", "1", 0, SECRET, spans=whole), response("b", "2", 1, SECRET)])

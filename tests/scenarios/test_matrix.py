@@ -6,7 +6,7 @@ from detector.rules.catalog import RULES
 from exporters.incidents.model import counts_alone
 from tests.fakes.cluster.bugs import Bug
 from tests.scenarios.catalog import SCENARIOS
-from tests.scenarios.expectations import fired, rows
+from tests.scenarios.expectations import ABOUT_THE_MONITOR, fired, rows
 from tests.scenarios.run import SHORT, run, traffic
 
 REPRESENTATIVE = (
@@ -31,6 +31,7 @@ def test_what_must_fire_fires_and_nothing_else(name: Bug) -> None:
 def test_traffic_without_faults_is_clean_though_it_overlaps(name: str) -> None:
     seen = run(SCENARIOS[name], traffic(SHORT))
     assert fired(seen.findings) <= {"BW402"}
+    assert not seen.rules.keys() & ABOUT_THE_MONITOR
     assert not [one for one in seen.findings if counts_alone(one.severity, one.confidence)]
     assert seen.overlapping > 100
 

@@ -1,4 +1,7 @@
-"""A real Prometheus of the Debian package, on a free port, that scrapes what it is told."""
+"""A real Prometheus of the Debian package, on a free port, that scrapes what it is told.
+
+It evaluates files of rules and tells an Alertmanager, if there is one.
+"""
 
 import json
 import shutil
@@ -43,14 +46,18 @@ class Prometheus:
 
     url: str
 
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """Return what an expression has as of now, as Prometheus writes it."""
+        found: list[dict[str, Any]] = self._asked("query", query=expression)["result"]
+        return found
+
     def range(
         self, expr: str, *, start_s: float, end_s: float, step_s: float = 1.0
     ) -> list[Series]:
         """Return the series of an expression over a time that have a value at all."""
-        span = {"start": f"{start_s}", "end": f"{end_s}", "step": f"{step_s}"}
-        query = urllib.parse.urlencode({"query": expr, **span})
-        with urllib.request.urlopen(f"{self.url}/api/v1/query_range?{query}", timeout=30) as answer:
-            found = json.load(answer)["data"]["result"]
+        found = self._asked(
+            "query_range", query=expr, start=f"{start_s}", end=f"{end_s}", step=f"{step_s}"
+        )["result"]
         every = [
             Series(
                 {name: word for name, word in one["metric"].items() if name != "__name__"},
@@ -60,27 +67,38 @@ class Prometheus:
         ]
         return [one for one in every if one.points]
 
-    def firing(self) -> set[str]:
-        """Return the names of the alerts that fire."""
-        with urllib.request.urlopen(f"{self.url}/api/v1/alerts", timeout=30) as answer:
-            alerts = json.load(answer)["data"]["alerts"]
-        return {one["labels"]["alertname"] for one in alerts if one["state"] == "firing"}
+    def firing(self) -> list[dict[str, Any]]:
+        """Return the alerts that fire, as Prometheus writes them."""
+        return [one for one in self._asked("alerts")["alerts"] if one["state"] == "firing"]
+
+    def _asked(self, what: str, **given: str) -> dict[str, Any]:
+        query = urllib.parse.urlencode(given)
+        with urllib.request.urlopen(f"{self.url}/api/v1/{what}?{query}", timeout=30) as answer:
+            data: dict[str, Any] = json.load(answer)["data"]
+        return data
 
 
 @contextmanager
 def prometheus(
-    folder: Path, *, jobs: Mapping[str, Sequence[str]], rules: Sequence[Mapping[str, Any]]
+    folder: Path,
+    *,
+    targets: Mapping[str, Sequence[str]],
+    rules: Sequence[Path] = (),
+    alertmanager: str | None = None,
 ) -> Iterator[Prometheus]:
-    """Give a Prometheus that scrapes jobs at host:port and evaluates groups of rules."""
-    (folder / "rules.yml").write_text(yaml.safe_dump({"groups": list(rules)}))
-    config = {
+    """Give a Prometheus that scrapes host:port of each job; its files lie in `folder`."""
+    folder.mkdir(exist_ok=True)
+    config: dict[str, Any] = {
         "global": {"scrape_interval": EVERY, "evaluation_interval": EVERY, "scrape_timeout": EVERY},
-        "rule_files": [str(folder / "rules.yml")],
+        "rule_files": [str(path) for path in rules],
         "scrape_configs": [
-            {"job_name": name, "static_configs": [{"targets": list(targets)}]}
-            for name, targets in jobs.items()
+            {"job_name": name, "static_configs": [{"targets": list(each)}]}
+            for name, each in targets.items()
         ],
     }
+    if alertmanager is not None:
+        place = urllib.parse.urlsplit(alertmanager).netloc
+        config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [place]}]}]}
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
     port = free_port()
     log = (folder / "prometheus.log").open("wb")

@@ -125,6 +125,17 @@ def test_the_same_question_the_same_account_and_siblings_explain() -> None:
     assert found(pair(every(8), gateway_cache_hit=True)) == []
 
 
+@pytest.mark.parametrize("asked_b", [1, 9])
+def test_an_earlier_answer_said_again_is_explained_by_its_own_question(asked_b: int) -> None:
+    """A asks question 1, and then for the answer once more; B asks 1, or something else."""
+    again = join(text(1, 12), WHOLE, text(2, 12))
+    spans = (Span(Role.USER, 0, 12), Span(Role.ASSISTANT, 12, 612), Span(Role.USER, 612, 624))
+    asked = prompt("b", "2", 5, text(asked_b, 12), spans=(Span(Role.USER, 0, 12),))
+    copy = [response("a", "1", 0, WHOLE), asked, response("b", "2", 5, every(8))]
+    traffic = [prompt("a", "1", 0, again, spans=spans), *copy]
+    assert told(found(traffic)) == ([] if asked_b == 1 else [COPIED])
+
+
 def test_what_the_receiver_sent_or_everybody_shows_does_not_count() -> None:
     copy = every(8)
     sent = [prompt("b", "2", 5, join(text(4, 50), copy))]

@@ -1,14 +1,35 @@
 """Density: shingles of a pool's window, by rate while the window has only begun."""
 
+from itertools import count
+
+import numpy as np
 import pytest
 
 from detector.index.density import PoolDensity
+from detector.model import Hashes
+from tests.unit.sequences import prompt, response
 
 WINDOW = 300_000
+NOTHING: Hashes = np.empty(0, np.uint32)
+
+
+class Shown:
+    """Shows shingles as requests, each another one."""
+
+    def __init__(self) -> None:
+        self.density = PoolDensity(window_ms=WINDOW)
+        self._numbers = count()
+
+    def add(self, pool: str, shingles: int, at_ms: int) -> None:
+        one = prompt("a", f"r{next(self._numbers)}", at_ms / 1000, NOTHING, pool=pool)
+        self.density.add(one, shingles)
+
+    def shingles(self, pool: str) -> int:
+        return self.density.shingles(pool)
 
 
 def test_pools_count_apart_and_an_unknown_one_holds_nothing() -> None:
-    density = PoolDensity(window_ms=WINDOW)
+    density = Shown()
     for at in range(0, WINDOW + 1, 30_000):
         density.add("busy", 100, at)
         density.add("quiet", 1, at)
@@ -18,7 +39,7 @@ def test_pools_count_apart_and_an_unknown_one_holds_nothing() -> None:
 
 
 def test_what_left_the_window_no_longer_counts() -> None:
-    density = PoolDensity(window_ms=WINDOW)
+    density = Shown()
     density.add("p", 1000, 0)
     density.add("p", 10, WINDOW)
     assert density.shingles("p") == 1010
@@ -28,14 +49,14 @@ def test_what_left_the_window_no_longer_counts() -> None:
 
 @pytest.mark.parametrize(("elapsed", "factor"), [(0, 10), (15_000, 10), (60_000, 5), (150_000, 2)])
 def test_a_window_that_has_just_begun_is_scaled_up(elapsed: int, factor: int) -> None:
-    density = PoolDensity(window_ms=WINDOW)
+    density = Shown()
     density.add("p", 0, 0)
     density.add("p", 700, elapsed)
     assert density.shingles("p") == 700 * factor
 
 
 def test_a_steady_rate_reads_the_same_from_its_first_minute_on() -> None:
-    density = PoolDensity(window_ms=WINDOW)
+    density = Shown()
     read = []
     for at in range(0, 4 * WINDOW, 1000):
         density.add("p", 500, at)
@@ -46,7 +67,25 @@ def test_a_steady_rate_reads_the_same_from_its_first_minute_on() -> None:
 
 
 def test_times_before_the_epoch_and_late_ones_count() -> None:
-    density = PoolDensity(window_ms=WINDOW)
+    density = Shown()
     for at in (-WINDOW, -1000, -2000, 0):
         density.add("p", 5, at)
     assert density.shingles("p") == 20
+
+
+def test_what_is_sent_twice_counts_once_and_every_part_counts() -> None:
+    density = PoolDensity(window_ms=WINDOW)
+    asked = [prompt("a", "1", 0, NOTHING, part=part, parts=2) for part in range(2)]
+    answer = response("a", "1", 0, NOTHING)
+    foreign = prompt("b", "1", 0, NOTHING)
+    for one in (*asked, answer, foreign) * 3:
+        density.add(one, 10)
+    assert density.shingles("p") == 40 * 10
+
+
+def test_what_has_left_the_window_counts_no_more_however_often_it_is_sent() -> None:
+    density = PoolDensity(window_ms=WINDOW)
+    first = prompt("a", "1", 0, NOTHING)
+    for one in (first, prompt("a", "2", 301, NOTHING), first):
+        density.add(one, 10)
+    assert density.shingles("p") == 10

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from detector.config.load import load_settings
+from detector.probe.watch import ProbeWatch
 from detector.scraping import Scraping, scraping
 from detector.signals import signals_of
 from exporters.collector import Read
@@ -77,7 +78,7 @@ def test_a_scraped_engine_comes_out_whole() -> None:
             scraper.samples(at_ms)
     background = BackgroundScraper(make_scraper(ScrapeSettings()), interval_s=1.0)
     background.scraper = scraper
-    seen = values(Scraping(background))
+    seen = values(Scraping(background, ProbeWatch(ScrapeSettings())))
     assert seen["bleedwatch_engine_unreleased_tokens", "e", "", "exact"] == 208
     assert seen["bleedwatch_engine_pool_usage_ratio", "e", ""] == 0.13
     assert seen["bleedwatch_engine_scrapes_total", "e", "ok"] == 2

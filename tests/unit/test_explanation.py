@@ -61,6 +61,12 @@ def history(question_b: np.ndarray) -> Traffic:
     ]  # fmt: skip
 
 
+def said_again(question_b: np.ndarray) -> Traffic:
+    """A's later answer, to something else, repeats its earlier one; the client sent that back."""
+    turns = history(question_b)
+    return [turns[0], response("a", "1", 0, join(text(9, 15), SECRET), end_s=5), *turns[1:]]
+
+
 def template(role: Role) -> Traffic:
     roles = spans((role, 30), (Role.USER, 5))
     return [
@@ -101,6 +107,9 @@ CASES: dict[str, tuple[Reason, Traffic, Traffic]] = {
     ),
     "same question in the history": (
         Reason.SAME_QUESTION, history(QUESTION), history(text(8, 24)),
+    ),
+    "same question, its answer said again later": (
+        Reason.SAME_QUESTION, said_again(QUESTION), said_again(text(8, 24)),
     ),
     "template": (Reason.TEMPLATE, template(Role.TEMPLATE), template(Role.SYSTEM)),
     "same account": (Reason.SAME_ACCOUNT, bleed(account="x"), bleed()),
@@ -157,6 +166,19 @@ def test_a_question_never_excuses_a_system_prompt_or_tool_output() -> None:
             asked("b", "2", 10), response("b", "2", 10, SECRET),
         ]  # fmt: skip
         assert pairs(found(traffic)) == {("2", "a")}, role
+
+
+def test_an_answer_that_repeats_a_system_prompt_is_not_excused_by_an_earlier_question() -> None:
+    """B asked what A had asked before; what A's system prompt says was not the answer."""
+    roles = spans((Role.SYSTEM, 30), (Role.USER, 24), (Role.ASSISTANT, 30), (Role.USER, 24))
+    turns = join(SECRET, QUESTION, SECRET, OTHER_QUESTION)
+    traffic = [
+        prompt("a", "1", 0, turns, spans=roles), response("a", "1", 0, SECRET, end_s=5),
+        asked("b", "2", 10), response("b", "2", 10, SECRET),
+    ]  # fmt: skip
+    by = detector()
+    assert pairs(found(traffic, by=by)) == {("2", "a")}
+    assert Reason.SAME_QUESTION.value not in by.explained
 
 
 def test_the_question_that_was_answered_counts_not_an_earlier_one() -> None:

@@ -16,6 +16,7 @@ from detector.settings import DetectionSettings
 from detector.sketch.shingle import shingle_keys
 from ingest.door import split
 from tests.reference.oracle import Pair, Verdict, judge
+from tests.reference.random_conversations import random_conversations
 from tests.reference.random_traffic import random_traffic
 from tests.unit.sequences import (
     LEARNED,
@@ -115,6 +116,18 @@ def test_the_detector_finds_what_the_definitions_say() -> None:
     assert outcome["unindexed"] <= 5
     assert outcome["overwritten"] <= 5
     assert outcome["tainted"] <= 5
+
+
+def test_what_conversations_repeat_is_judged_as_the_definitions_say() -> None:
+    same = 0
+    for seed in range(100):
+        traffic = random_conversations(seed)
+        fast = by_pair(found(traffic))
+        slow = judge(traffic, SETTINGS, both_ways=False)
+        kinds = {pair: kind_of(traffic, pair, fast, slow) for pair in {*fast, *slow}}
+        assert set(kinds.values()) <= {"same"}, (seed, kinds)
+        same += len(kinds)
+    assert same > 80
 
 
 @pytest.mark.parametrize("shift_s", [-86_400 * 365 * 60, 1_800_000_000])

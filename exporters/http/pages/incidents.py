@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from detector.rules.catalog import RULES
-from detector.rules.runbook import runbooks
+from detector.rules.runbook import Runbook, runbooks
 from exporters.http.access import Access
 from exporters.http.answers import IncidentDetail
 from exporters.http.cursors import place
@@ -18,11 +18,13 @@ from exporters.http.pages.choice import STATES, address, is_unfiltered, wanted
 from exporters.http.pages.views import Views
 from exporters.http.parts import Parts
 from exporters.http.problems import no_such
-from exporters.http.reads import Asked, radius, whole_incident
+from exporters.http.reads import radius, whole_incident
 from exporters.http.routes.about import rule_list
 from exporters.http.routes.incidents import page as page_of
+from exporters.incidents.model import Incident
 from exporters.page.timeline import Timeline, shown_span, timeline
 from exporters.store.activity import requests_over_time
+from exporters.store.blast_radius import Asked
 from exporters.store.finding_list import listed_finding
 from exporters.store.incident_list import IncidentPlace, list_incidents, pools_with_incidents
 from exporters.store.look_backs import look_backs_of
@@ -83,7 +85,6 @@ def _details(router: APIRouter, parts: Parts, views: Views) -> None:
     def incident(incident_id: Id, request: Request) -> Response:
         found = whole_incident(parts, incident_id)
         one = found.incident
-        books = runbooks()
         return views.page(
             request,
             "incident.html",
@@ -95,11 +96,7 @@ def _details(router: APIRouter, parts: Parts, views: Views) -> None:
             look_backs={back.finding_id: back for back in found.look_backs},
             timeline=_timeline(parts, found),
             radius=radius(parts, incident_id, Asked()),
-            books=[
-                (name, books[name])
-                for name in dict.fromkeys((one.lead.rule, *one.rules))
-                if name in books
-            ],
+            books=_books_of(one),
             rules=RULES,
         )
 
@@ -134,6 +131,13 @@ def _books(router: APIRouter, views: Views) -> None:
         if book is None:
             raise no_such("runbook")
         return views.page(request, "runbook.html", name=name, book=book, rules=RULES)
+
+
+def _books_of(incident: Incident) -> list[tuple[str, Runbook]]:
+    """Return the runbooks of an incident's rules, that of its gravest finding first."""
+    books = runbooks()
+    in_order = dict.fromkeys((incident.lead.rule, *incident.rules))
+    return [(name, books[name]) for name in in_order if name in books]
 
 
 def _timeline(parts: Parts, found: IncidentDetail) -> Timeline | None:

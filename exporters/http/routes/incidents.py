@@ -11,8 +11,9 @@ from exporters.http.cursors import place
 from exporters.http.documented import answers
 from exporters.http.fields import Id, IncidentQuery, RadiusQuery
 from exporters.http.parts import Parts
-from exporters.http.reads import Asked, radius, whole_incident
+from exporters.http.reads import radius, whole_incident
 from exporters.incidents.model import Incident
+from exporters.store.blast_radius import Asked
 from exporters.store.incident_list import IncidentFilter, IncidentPlace, list_incidents
 
 

@@ -96,6 +96,9 @@ resources:
 env:
   - {name: BLEEDWATCH_CONFIG, value: /etc/bleedwatch/config/config.yaml}
   - {name: HOME, value: /tmp} # compiled kernels go to its .cache
+  {{- if .key }}
+  - {name: BLEEDWATCH_KEY_FILE, value: /etc/bleedwatch/key/key}
+  {{- end }}
 livenessProbe:
   httpGet: {path: /livez, port: {{ .probed }}}
   periodSeconds: 20

@@ -16,6 +16,11 @@ def said(now_s: float, message: str) -> str:
     return f"[{_moment(now_s):%Y-%m-%d %H:%M:%S}] {message}"
 
 
+def started(now_s: float) -> str:
+    """Return what a server says once it serves."""
+    return said(now_s, "The server is fired up and ready to roll!")
+
+
 def received(call: Call, now_s: float) -> str:
     """Return the line of a request that has come."""
     return _record("request.received", call, now_s, {"obj": _asked(call)})

@@ -9,7 +9,13 @@ from tests.fakes.cluster.sglang_log import EPOCH_S
 
 _REQUESTS = "vllm.entrypoints.serve.utils.request_logger"
 _ENGINE = "vllm.v1.engine.async_llm"
+_SERVER = "vllm.entrypoints.openai.api_server"
 _NIXL = "vllm.distributed.kv_transfer.kv_connector.v1.nixl.base_worker"
+
+
+def started(now_s: float) -> str:
+    """Return what a server says when it begins to listen."""
+    return _line(now_s, "INFO", _SERVER, "Starting vLLM API server 0 on http://0.0.0.0:8000")
 
 
 def received(call: Call, now_s: float) -> list[str]:

@@ -1,0 +1,90 @@
+"""Asks an API for people at a terminal: one call each, and errors that say what to do next."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import httpx
+
+from detector.errors import InputError, SettingsError, UsageError
+from exporters.http.settings import ClientSettings
+from exporters.outputs.secret_file import read_lines
+
+TIMEOUT_S: Final = 30.0
+"""The slowest question, the blast radius of ten million rows, takes a few seconds."""
+
+PAGE: Final = 500
+"""Rows asked for at once."""
+
+Params = Mapping[str, str | int | list[str] | None]
+
+
+class ApiClient:
+    """One API; close it. Raises SettingsError for a token file that cannot be used."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self._url = settings.url
+        headers = {"Accept": "application/json"}
+        if settings.token_file is not None:
+            token = read_lines(settings.token_file, where="client.token_file")[0]
+            # A line of the api's own file is taken too, without its name.
+            headers["Authorization"] = f"Bearer {token.split()[-1]}"
+        self._client = httpx.Client(base_url=settings.url, headers=headers, timeout=TIMEOUT_S)
+
+    def __enter__(self) -> "ApiClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def get(self, path: str, params: Params | None = None) -> Any:  # noqa: ANN401 - JSON
+        """Return what a path answers; parameters that are None are left out."""
+        return self._call("GET", path, params=_given(params or {}))
+
+    def rows(self, path: str, kind: str, params: Params, *, limit: int) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a list, page after page, `limit` at most."""
+        cursor: str | None = None
+        while limit > 0:
+            asked = {**params, "limit": min(limit, PAGE), "cursor": cursor}
+            page = self.get(path, asked)
+            yield from page[kind]
+            limit -= len(page[kind])
+            cursor = page["next"]
+            if cursor is None:
+                return
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401
+        """Change something, and return what is answered; None for nothing."""
+        return self._call(method, path, json=body)
+
+    def _call(self, method: str, path: str, **more: Any) -> Any:  # noqa: ANN401
+        try:
+            answer = self._client.request(method, path, **more)
+            told = answer.json() if answer.content else None
+        except httpx.HTTPError as error:
+            raise InputError(
+                f"the API does not answer ({type(error).__name__})",
+                where=self._url,
+                hint="is `bleedwatch run api` running there? set client.url",
+            ) from None
+        except ValueError:
+            raise InputError(
+                "what answers there is no API of bleedwatch", where=self._url, hint="set client.url"
+            ) from None
+        if answer.is_success:
+            return told
+        raise self._refused(answer.status_code, told)
+
+    def _refused(self, status: int, told: Any) -> Exception:  # noqa: ANN401
+        detail = str(told.get("detail", "")) if isinstance(told, dict) else ""
+        if status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+            hint = "name a file with a token that may do this in client.token_file"
+            return SettingsError(detail, where=self._url, hint=hint)
+        if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+            return InputError(detail or f"status {status}", where=self._url, hint="try again later")
+        fields = told.get("errors", []) if isinstance(told, dict) else []
+        named = "; ".join(f"{one['field']}: {one['problem']}" for one in fields)
+        return UsageError(detail or f"status {status}", where=self._url, hint=named)
+
+
+def _given(params: Params) -> dict[str, str | int | list[str]]:
+    return {name: value for name, value in params.items() if value is not None}

@@ -1,0 +1,144 @@
+"""After a simulated incident: the blast radius, and notices that name nobody else."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from tests.check.incident_store import LIMIT, SECRET, fill, findings, requests
+from tests.e2e.program import Capture, call
+
+TENANTS = ("acme", "globex", "initech", "umbrella")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    return fill(tmp_path_factory.mktemp("store"))
+
+
+def radius(capsys: Capture, store: tuple[str, str], *more: str) -> str:
+    url, incident = store
+    code, out, err = call(capsys, "blast-radius", incident, "--set", f"store.url={url}", *more)
+    assert code == 0, err
+    return out
+
+
+def test_requests_of_the_incident_are_counted_by_tenant(
+    capsys: Capture, store: tuple[str, str]
+) -> None:
+    document = json.loads(radius(capsys, store, "-o", "json"))
+    assert document["requests"] == 4
+    assert {one["tenant"]: one["requests"] for one in document["tenants"]} == dict.fromkeys(
+        TENANTS, 1
+    )
+    (scope,) = document["scopes"]
+    assert (scope["kv_pool"], scope["from_ms"], scope["until_ms"]) == ("long", 700_000, 1_020_000)
+    assert "acme" in radius(capsys, store)
+    lines = radius(capsys, store, "-o", "jsonl").splitlines()
+    assert [json.loads(line)["requests"] for line in lines] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--longer-than", str(LIMIT)), {"src-bleed", "req-bleed"}),
+        (("--contradicted",), {"req-bleed", "req-other"}),
+        (("--engine", "engine-2"), set()),
+        (("--from", "1970-01-01T00:00:00Z"), {one.request_id for one in requests()}),
+        (("--until", "1970-01-01T00:16:35"), {"src-bleed"}),
+    ],
+)
+def test_triggers_leave_those_that_fit(
+    capsys: Capture, store: tuple[str, str], options: tuple[str, ...], expected: set[str]
+) -> None:
+    out = radius(capsys, store, *options, "--requests", "-o", "jsonl")
+    assert {json.loads(line)["request_id"] for line in out.splitlines()} == expected
+
+
+def test_a_spreadsheet_runs_nothing(capsys: Capture, store: tuple[str, str]) -> None:
+    rows = list(csv.DictReader(io.StringIO(radius(capsys, store, "--requests", "-o", "csv"))))
+    assert [row["request_id"] for row in rows] == [
+        "src-bleed", "req-bleed", "'=cmd()", "req-other",
+    ]  # fmt: skip
+    assert rows[0]["prompt_tokens"] == "700000"
+
+
+def test_without_an_incident_a_pool_and_times_are_needed(
+    capsys: Capture, store: tuple[str, str]
+) -> None:
+    setting = ("--set", f"store.url={store[0]}")
+    code, _, err = call(capsys, "blast-radius", *setting, "--kv-pool", "long")
+    assert (code, "of what?" in err) == (2, True)
+    times = ("--from", "1970-01-01T00:01:00Z", "--until", "1970-01-01T00:02:00Z")
+    _, out, _ = call(capsys, "blast-radius", *setting, "--kv-pool", "long", *times, "-o", "csv")
+    assert out == "tenant,requests\numbrella,1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("blast-radius", "no-such"), "there is no such incident"),
+        (("blast-radius", "x", "--from", "yesterday"), "'yesterday' is no time"),
+        (("blast-radius", "x", "--requests"), "requests are written line by line"),
+        (("notify-draft", "no-such", "acme"), "there is no such incident"),
+    ],
+)
+def test_what_cannot_be_answered(
+    capsys: Capture, store: tuple[str, str], arguments: tuple[str, ...], what: str
+) -> None:
+    code, out, err = call(capsys, *arguments, "--set", f"store.url={store[0]}")
+    assert (code, out) == (2, "")
+    assert what in err
+    assert "  next: " in err
+
+
+def notice(capsys: Capture, store: tuple[str, str], tenant: str) -> str:
+    url, incident = store
+    code, out, err = call(capsys, "notify-draft", incident, tenant, "--set", f"store.url={url}")
+    assert code == 0, err
+    assert incident in out
+    return out
+
+
+@pytest.mark.parametrize("tenant", TENANTS)
+def test_a_notice_names_no_other_tenant_and_no_content(
+    capsys: Capture, store: tuple[str, str], tenant: str
+) -> None:
+    out = notice(capsys, store, tenant)
+    others = set(TENANTS) - {tenant}
+    assert not [other for other in others if other in out]
+    assert SECRET not in out
+    own = {one.request_id for one in requests() if one.tenant == tenant} | {"src-traced"}
+    foreign = {one.sink.request_id for one in findings()} | {
+        one.source.request_id for one in findings()
+    }
+    assert not [name for name in foreign - own if name in out]
+
+
+def test_a_notice_says_what_happened_to_whom_it_is_for(
+    capsys: Capture, store: tuple[str, str]
+) -> None:
+    exposed = notice(capsys, store, "acme")
+    assert "Content of yours may have been shown to others: text of a prompt" in exposed
+    assert "system prompt, a conversation and the output of tools" in exposed
+    assert "long enough to exclude chance" in exposed
+    assert "`src-bleed` | 1970-01-01 00:16:39" in exposed
+    received = notice(capsys, store, "globex")
+    assert "1 answer to you may hold content that is not yours" in received
+    assert "shown to others" not in received
+    faulty = notice(capsys, store, "initech")
+    assert "1 request was handled in a way in which answers can be wrong" in faulty
+    traced = notice(capsys, store, "umbrella")
+    assert "`src-traced`" in traced
+    assert all("What is known, and what is not" in one for one in (exposed, received, faulty))
+
+
+def test_a_tenant_that_is_not_concerned_gets_no_notice(
+    capsys: Capture, store: tuple[str, str]
+) -> None:
+    url, incident = store
+    code, out, err = call(capsys, "notify-draft", incident, "hooli", "--set", f"store.url={url}")
+    assert (code, out) == (2, "")
+    assert "no finding of this incident is about that tenant" in err
+    assert f"bleedwatch blast-radius {incident}" in err
