@@ -164,16 +164,15 @@ class Detector:
         self.stats.tokens += len(sequence.token_hashes)
         party = self._party(sequence)
         self._make_room(len(sequence.token_hashes))
-        keys, masked, pool_keys, tagged, rare = self._take(sequence, party, prepared)
+        keys, masked, pool_keys, tagged, rare, low, common = self._take(sequence, party, prepared)
         use = selected(self._settings.index, keys, masked, rare, prepared)
         at = self._store.add(sequence, party)
         hits = self._index.observe(pool_keys, use, at, window_ms=self._settings.window.length_ms)
         self.last_shingles = len(keys)
-        self.last_low_complexity = int(np.count_nonzero(masked))
-        whole = len(keys) - self.last_low_complexity
-        self._density.add(sequence, whole)
+        self.last_low_complexity = low
+        self._density.add(sequence, len(keys) - low)
         if sequence.kind is Kind.RESPONSE:
-            self._count(len(keys), whole - int(np.count_nonzero(rare)), hits)
+            self._count(len(keys), common, hits)
         near = self._copies.meet(at, now_ms=self._now_ms)
         is_sketched = self._sketches is not None and sequence.kind is Kind.RESPONSE
         if not len(hits.at) and not near and not is_sketched:
@@ -284,10 +283,11 @@ class Detector:
 
     def _take(
         self, sequence: Sequence, party: int, prepared: Prepared | None
-    ) -> tuple[Keys, Mask, Keys, Keys, Mask]:
+    ) -> tuple[Keys, Mask, Keys, Keys, Mask, int, int]:
         """Shingle and learn a sequence.
 
-        Return its keys, the masked ones, those of the pool, tags, the ones that are not common.
+        Return its keys, the masked ones, those of the pool, tags, the ones that are not common, and
+        how many are masked and how many common.
 
         What a sequence taught is taken back where it turns out to be somebody else's.
         """
@@ -303,14 +303,14 @@ class Detector:
         )
         if prepared is None:
             least = self._settings.filter.min_distinct
-            keys, masked, pool_keys, tagged, rare, first = take(
+            keys, masked, pool_keys, tagged, rare, first, low, common = take(
                 sequence.token_hashes, least, *known
             )
         else:
             keys, masked, _ = prepared
-            pool_keys, tagged, rare, first = learn_shown(keys, masked, *known)
+            pool_keys, tagged, rare, first, low, common = learn_shown(keys, masked, *known)
         self._memory.shown(tagged, first, party=party, seen_ms=sequence.started_at_ms)
-        return keys, masked, pool_keys, tagged, rare
+        return keys, masked, pool_keys, tagged, rare, low, common
 
     def _count(self, shingles_seen: int, common: int, hits: Hits) -> None:
         """Count a response's shingles, and those that other tenants have shown as well."""

@@ -10,7 +10,7 @@ from detector.errors import UsageError
 from detector.kernels import bands as kernel
 from detector.sketch.header import SketchHeader
 from detector.sketch.lsh import BandShape
-from detector.sketch.minhash import Sketches
+from detector.sketch.minhash import Signatures, Sketches
 
 LOAD_LIMIT = 0.6
 """Used share of the table at most. With 16 bytes a row a band key takes 27 bytes when full."""
@@ -107,14 +107,15 @@ class BandIndex:
         near = similarity >= at_least
         return Similar(numbers[near], similarity[near])
 
-    def meet(self, sketch: Sketches, time_ms: int, *, at_least: float) -> Numbers:
-        """Do `similar` and then `insert` for one sketch, ten times as fast; return the numbers."""
-        if sketch.header is not self._header:
-            self._header.require_same(sketch.header)
+    def meet(self, values: Signatures, time_ms: int, *, at_least: float) -> Numbers:
+        """Do `similar` and then `insert` for one sketch, ten times as fast; return the numbers.
+
+        `values`, shape (1, num_perm), are of this index's header, which nobody asks here.
+        """
         self._make_room(1)
         written, added = kernel.meet(
             self._table, self._homes, self._links, self._times, self._values, self._seen,
-            self._found, sketch.values, self._shape.bands, self._shape.rows, self._next, time_ms,
+            self._found, values, self._shape.bands, self._shape.rows, self._next, time_ms,
             self._oldest, self._since_ms, self._most,
             math.ceil(at_least * self._header.num_perm - _EXACT),
         )  # fmt: skip
@@ -125,24 +126,29 @@ class BandIndex:
             written = -1 - written
         return np.sort(self._found[:written]) if written else _NOBODY
 
-    def forget(self, documents: int) -> None:
-        """Give up that many of the oldest documents, or all."""
-        self._oldest = min(self._oldest + documents, self._next)
+    def forget(self, documents: int) -> int:
+        """Give up that many of the oldest documents, or all; return how many."""
+        gone = min(documents, len(self))
+        self._oldest += gone
+        return gone
 
     @property
     def oldest(self) -> int:
         """The number of the oldest document that is kept."""
         return self._oldest
 
-    def expire(self, before_ms: int) -> None:
+    def expire(self, before_ms: int) -> int:
         """Forget the documents older than an instant of event time, which only moves on.
 
+        Returns how many those at the old end were.
         Memory of a document comes free once all before it are forgotten too.
         """
         self._since_ms = before_ms
-        times = self._times
-        while self._oldest < self._next and times[self._oldest % len(times)] < before_ms:
-            self._oldest += 1
+        times, oldest, end = self._times, self._oldest, self._next
+        while oldest < end and times.item(oldest % len(times)) < before_ms:
+            oldest += 1
+        gone, self._oldest = oldest - self._oldest, oldest
+        return gone
 
     def _make_room(self, documents: int) -> None:
         if len(self) + documents > len(self._times):

@@ -62,16 +62,16 @@ class BucketTable:
     @property
     def homes(self) -> int:
         """Homes, those of the wider table while growing."""
-        return int(self.slots[WIDER])
+        return self.slots.item(WIDER)
 
     @property
     def rows(self) -> int:
         """Rows that are not empty."""
-        return int(self.slots[USED])
+        return self.slots.item(USED)
 
     def has_room(self, keys: int) -> bool:
         """True while that many more keys stay within the load limit."""
-        return bool(self.slots[USED] + keys <= self._full)
+        return self.rows + keys <= self._full
 
     def make_room(self, keys: int, *, most: int | None = None, gone: int = -1) -> bool:
         """Take the growth a step on that many keys pay for, and begin or end one if need be.
@@ -88,7 +88,7 @@ class BucketTable:
                 self._begin(keys, most)
             else:
                 return False
-        if not self.is_growing and self.slots[USED] + keys > self._wide and self.homes < most:
+        if not self.is_growing and self.rows + keys > self._wide and self.homes < most:
             self._begin(keys, most)
         return True
 

@@ -12,7 +12,7 @@ from detector.settings import CopySettings
 from detector.sketch.bigrams import BIGRAM_TOKENS
 from detector.sketch.header import SketchHeader
 from detector.sketch.lsh import best_shape
-from detector.sketch.minhash import Sketches, permutations
+from detector.sketch.minhash import permutations
 
 NUM_PERM = 64
 """Values per sketch: it only names candidates, which are then compared whole."""
@@ -68,9 +68,7 @@ class CopyIndex:
         values = sampled_sketch(
             sequence.token_hashes, self._salt(sequence.kv_pool), *self._permutations
         )
-        found = self._bands.meet(
-            Sketches(self._header, values[None]), sequence.started_at_ms, at_least=self._at_least
-        )
+        found = self._bands.meet(values[None], sequence.started_at_ms, at_least=self._at_least)
         if not len(found):
             self._positions.append(at)
             return []
@@ -91,9 +89,9 @@ class CopyIndex:
         return salt
 
     def _expire(self, before_ms: int) -> None:
-        self._bands.expire(before_ms)
+        gone = self._bands.expire(before_ms)
         if len(self._bands) >= self._most:
-            self._bands.forget(1)
+            gone += self._bands.forget(1)
             self.evicted += 1
-        while len(self._positions) > len(self._bands):
+        for _ in range(gone):
             self._positions.popleft()

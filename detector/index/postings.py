@@ -130,8 +130,9 @@ class PostingIndex:
         """
         self._gone = max(self._gone, expired)
         table = self._table
-        if not table.make_room(keys, gone=self._gone):
-            self._sweep_all()
+        if table.make_room(keys, gone=self._gone):
+            return self._gone
+        self._sweep_all()
         while not table.has_room(keys) and self._gone < len(self._store):
             more = max(1, int((len(self._store) - self._gone) * _EVICT_SHARE))
             self._gone += more

@@ -75,7 +75,7 @@ class SequenceStore:
     def expired(self, before_ms: int) -> int:
         """Return how many of the oldest sequences started before an instant that only moves on."""
         for at in range(self._expired, self._count):
-            if self.starts[at] >= before_ms:
+            if self.starts.item(at) >= before_ms:
                 self._expired = at
                 return at
         self._expired = self._count

@@ -48,7 +48,7 @@ class _Generation:
         """
         if not self.table.rows:
             return self.table.make_room(keys)
-        shared = (int(self.table.slots[OWN]) + keys) * _SHARED_BYTES
+        shared = (self.table.slots.item(OWN) + keys) * _SHARED_BYTES
         if self.table.nbytes + shared > self._most_bytes:
             return False
         # as the table fills, the shared rows grow with it: grown to the last byte, it would be full
@@ -117,6 +117,10 @@ class TenantTable:
     def lookup(self, keys: Keys) -> Marks:
         """Return the marks of every key, shape (n, 8), packed as the kernel describes."""
         return tenants.lookup(*self.tables, keys)  # type: ignore[no-any-return]
+
+    def private(self, keys: Keys, one: int, other: int) -> int:
+        """Return how many of the keys nobody but two parties has shown."""
+        return tenants.private(*self.tables, keys, one, other)  # type: ignore[no-any-return]
 
     def _make_room(self, keys: int, now_ms: int) -> None:
         if self._began_ms is None:

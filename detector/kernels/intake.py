@@ -15,11 +15,11 @@ def take(
 ):  # fmt: skip
     """Shingle a sequence and learn it; return (keys, masked) and what `learn_shown` returns."""
     keys, masked = shingles(tokens, min_distinct)
-    pool_keys, tagged, rare, first = learn_shown(
+    pool_keys, tagged, rare, first, low, common = learn_shown(
         keys, masked, state, maybe, tainted, old_tainted,
         slots, shared, mark, postings, asked, salt,
     )  # fmt: skip
-    return keys, masked, pool_keys, tagged, rare, first
+    return keys, masked, pool_keys, tagged, rare, first, low, common
 
 
 @njit(nogil=True, cache=True)
@@ -27,12 +27,13 @@ def learn_shown(
     keys, masked, state, maybe, tainted, old_tainted,
     slots, shared, mark, postings, asked, salt,
 ):  # fmt: skip
-    """Return (pool_keys, tagged, rare, first); what is neither masked nor tainted is learned.
+    """Return (pool_keys, tagged, rare, first, low, common).
 
-    It is learned under `mark`. `pool_keys` are the keys as they are filed in `postings`, `tagged`
-    those by which the memory knows the shingles: their tags under `state`, or the keys themselves
-    if it is empty. `rare` is True where a shingle is neither masked nor common for everybody,
-    `first` where the memory did not know that the mark's party has shown it.
+    What is neither masked nor tainted is learned under `mark`. `pool_keys` are the keys as they
+    are filed in `postings`, `tagged` those by which the memory knows the shingles: their tags under
+    `state`, or the keys themselves if it is empty. `rare` is True where a shingle is neither masked
+    nor common for everybody, `first` where the memory did not know that the mark's party has shown
+    it. `low` counts the masked shingles, `common` those that are neither masked nor rare.
     """
     pool_keys = keys ^ salt
     tagged = tags(state, keys) if len(state) else keys
@@ -43,7 +44,12 @@ def learn_shown(
     for i in range(len(keys)):
         use[i] &= not found[i]
     learn(slots, shared, tagged, use, rare, first, mark, postings, asked, pool_keys)
-    return pool_keys, tagged, rare, first
+    low = 0
+    uncommon = 0
+    for i in range(len(keys)):
+        low += masked[i]
+        uncommon += rare[i]
+    return pool_keys, tagged, rare, first, low, len(keys) - low - uncommon
 
 
 def nothing_follows() -> "tuple[np.ndarray[tuple[int], np.dtype[np.int64]], bool]":

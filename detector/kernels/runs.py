@@ -3,6 +3,7 @@
 import numpy as np
 
 from detector.kernels.cache import njit
+from detector.sketch.shingle import SHINGLE_TOKENS
 
 
 @njit(nogil=True, cache=True)
@@ -41,6 +42,39 @@ def extend(source, sink, source_at, sink_at, drop):
             score -= 1
         i -= 1
     return begin, end
+
+
+@njit(nogil=True, cache=True)
+def compare(source, sink, begin, end, diagonal):
+    """Return (equal, starts) of the run sink[begin:end] on a diagonal.
+
+    `equal` is True for each of its tokens that the source has as well, `starts` are the places in
+    the sink where whole shingles of such tokens begin.
+    """
+    equal = np.empty(end - begin, np.bool_)
+    starts = np.empty(end - begin, np.int64)
+    found = 0
+    tokens = 0
+    for i in range(begin, end):
+        same = sink[i] == source[i + diagonal]
+        equal[i - begin] = same
+        tokens = tokens + 1 if same else 0
+        if tokens >= SHINGLE_TOKENS:
+            starts[found] = i - SHINGLE_TOKENS + 1
+            found += 1
+    return equal, starts[:found]
+
+
+@njit(nogil=True, cache=True)
+def covered(starts, begin, end):
+    """True for each token of [begin, end) in a shingle from one of `starts`, ascending."""
+    tokens = np.zeros(end - begin, np.bool_)
+    done = begin
+    for i in range(len(starts)):
+        for at in range(max(starts[i], done), min(starts[i] + SHINGLE_TOKENS, end)):
+            tokens[at - begin] = True
+        done = starts[i] + SHINGLE_TOKENS
+    return tokens
 
 
 @njit(nogil=True, cache=True)

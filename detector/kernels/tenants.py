@@ -204,6 +204,22 @@ def lookup(slots, shared, old_slots, old_shared, keys):
     return marks
 
 
+@njit(nogil=True, cache=True)
+def private(slots, shared, old_slots, old_shared, keys, one, other):
+    """Count the keys that nobody but two parties has shown."""
+    marks = np.empty(2 * MARKS, np.int64)
+    count = 0
+    for key in keys:
+        marks_of(slots, shared, old_slots, old_shared, key, marks)
+        count += 1
+        for mark in marks:
+            party = (mark >> TIME_BITS) - 1
+            if (party > NOBODY) & (party != one) & (party != other):
+                count -= 1
+                break
+    return count
+
+
 @njit(nogil=True, cache=True, inline="always")
 def filter_bit(key):
     """Return the place of a key in the filter that `contains` asks first."""

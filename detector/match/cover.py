@@ -1,9 +1,8 @@
-"""From single shingles to the tokens they cover, and back."""
+"""From single tokens to the shingles that lie in them as a whole."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from detector.sketch.shingle import SHINGLE_TOKENS, Mask
+from detector.sketch.shingle import Mask
 
 
 def windows(flags: Mask, width: int) -> Mask:
@@ -12,11 +11,3 @@ def windows(flags: Mask, width: int) -> Mask:
         return np.empty(0, np.bool_)
     sums = np.concatenate([[0], np.cumsum(flags)])
     return (sums[width:] - sums[:-width]) == width  # type: ignore[no-any-return]
-
-
-def cover(starts: NDArray[np.int64], length: int) -> Mask:
-    """True for every token that lies in a shingle beginning at one of the distinct `starts`."""
-    steps = np.zeros(length + SHINGLE_TOKENS + 1, np.int64)
-    steps[starts] += 1
-    steps[starts + SHINGLE_TOKENS] -= 1
-    return np.cumsum(steps)[:length] > 0

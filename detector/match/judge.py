@@ -8,16 +8,14 @@ from numpy.typing import NDArray
 from detector.finding import Run
 from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore
-from detector.index.tenant_table import TenantTable, parties
+from detector.index.tenant_table import TenantTable
 from detector.kernels import runs as run_kernels
+from detector.kernels.overlap import held
 from detector.kernels.shingle import shingles
-from detector.kernels.tenants import NOBODY
-from detector.match.cover import cover, windows
 from detector.match.explanation import Codes, ExplanationFilter
 from detector.match.reasons import CODES, REASONS, UNEXPLAINED, Reason
 from detector.match.sink import Sink, SinkHits
 from detector.match.verdict import Verdict
-from detector.model import Sequence
 from detector.settings import FilterSettings
 from detector.sketch.shingle import SHINGLE_TOKENS, Keys, Mask, distinct
 
@@ -116,8 +114,8 @@ class Judge:
             chain=found[0].chain,
             runs=tuple(one.run for one in found),
             keys=distinct(np.concatenate([one.keys for one in found])),
-            matched_tokens=int(matched.sum()),
-            matched_shingles=_held_by(source, sink.keys),
+            matched_tokens=int(np.count_nonzero(matched)),
+            matched_shingles=held(shingles(source.token_hashes, 1)[0], sink.keys),
             rarity=self._rarity(sink, at, found[0].whole),
             reasons=_by_reason(np.sum([one.codes for one in found], axis=0)),
         )
@@ -126,29 +124,28 @@ class Judge:
         """Measure one run: its matched tokens, the longest unexplained chain, its open shingles."""
         begin, end, diagonal = bound
         source = self._store.items[at]
-        tokens = sink.sequence.token_hashes[begin:end]
-        equal = source.token_hashes[begin + diagonal : end + diagonal] == tokens
-        whole = np.flatnonzero(windows(equal, SHINGLE_TOKENS))
-        sink_at = whole + begin
-        hits = SinkHits(np.full(len(whole), at), sink_at + diagonal, sink_at)
+        equal, sink_at = run_kernels.compare(
+            source.token_hashes, sink.sequence.token_hashes, begin, end, diagonal
+        )
+        hits = SinkHits(np.full(len(sink_at), at), sink_at + diagonal, sink_at)
         codes = self._filter.by_shingle(sink, hits, exact=True)
         codes = np.where(codes == UNEXPLAINED, by_pair[hits.source_at], codes)
         codes = self._filter.allowed(sink, hits, codes)
-        is_open = (codes == UNEXPLAINED) & ~sink.masked[sink_at]
+        open_at = sink_at[(codes == UNEXPLAINED) & ~sink.masked[sink_at]]
         longest, first, last = run_kernels.longest_chain(
-            cover(whole[is_open], len(tokens)), self._settings.bridge_tokens
+            run_kernels.covered(open_at, begin, end), self._settings.bridge_tokens
         )
         return _MeasuredRun(
             Run(
                 source_start=begin + diagonal,
                 sink_start=begin,
-                length=int(equal.sum()),
-                unexplained=int(longest),
+                length=int(np.count_nonzero(equal)),
+                unexplained=longest,
             ),
-            sink.tagged[sink_at[is_open]],
+            sink.tagged[open_at],
             sink.tagged[sink_at],
             equal,
-            (begin + int(first), begin + int(last)),
+            (begin + first, begin + last),
             np.bincount(codes, minlength=len(self._explained)),
         )
 
@@ -156,11 +153,8 @@ class Judge:
         """Share of the shingles that nobody but the source and the sink has ever shown."""
         if not len(keys):
             return 0.0
-        shown_by = parties(self._seen.lookup(keys))
-        ours = shown_by <= NOBODY
-        ours |= shown_by == sink.party
-        ours |= shown_by == int(self._store.owners[at]) >> 1
-        return round(float(ours.all(axis=1).mean()), 3)
+        private = self._seen.private(keys, sink.party, int(self._store.owners[at]) >> 1)
+        return round(private / len(keys), 3)
 
 
 def _strongest(sources: NDArray[np.int64]) -> list[int]:
@@ -177,11 +171,3 @@ def _strongest(sources: NDArray[np.int64]) -> list[int]:
 def _by_reason(counts: NDArray[np.int64]) -> dict[str, int]:
     """Return the counts of a bincount over codes by reason, without the unexplained."""
     return {REASONS[code].value: n for code, n in enumerate(counts.tolist()) if code and n}
-
-
-def _held_by(source: Sequence, keys: Keys) -> int:
-    """Count the keys that are shingles of the source."""
-    held = np.sort(shingles(source.token_hashes, 1)[0])
-    asked = np.sort(keys)  # in order, a search begins where the last one ended
-    at = np.minimum(np.searchsorted(held, asked), len(held) - 1)
-    return int(np.count_nonzero(held[at] == asked))

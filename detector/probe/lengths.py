@@ -7,7 +7,7 @@ from detector.check.verdict import Said, Verdict, passed
 from detector.probe.bench import B, Bench
 
 MAX_PROMPT: Final = 4 * 2**20
-"""Tokens of the longest prompt that is sent, 24 MB as JSON; contexts of today end at a million."""
+"""Tokens of the longest prompt that is sent, 20 MB as JSON; contexts of today end at a million."""
 
 DEGENERATE_IDS: Final = 2
 """Distinct tokens of an answer that repeats itself and nothing else."""

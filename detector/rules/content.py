@@ -11,11 +11,11 @@ import xxhash
 
 from detector.finding import Confidence, Evidence, Finding, Party, Run, Thresholds
 from detector.kernels.bigrams import bigram_keys
+from detector.kernels.overlap import jaccard
 from detector.match.confidence import CONTENT_SEVERITY
 from detector.match.verdict import Verdict
 from detector.model import MAX_SEQUENCE_TOKENS, PART_OVERLAP, Kind, Sequence
-from detector.sketch.bigrams import jaccard_of
-from detector.sketch.shingle import SHINGLE_TOKENS, distinct
+from detector.sketch.shingle import SHINGLE_TOKENS
 
 FAMILY = "content"
 FOREIGN_PROMPT = "BW001"
@@ -126,7 +126,7 @@ def _similarity(match: Match) -> float:
     if match.verdict.similarity is not None:
         return match.verdict.similarity
     sides = (match.sink.token_hashes, match.source.token_hashes)
-    return jaccard_of(*(distinct(bigram_keys(side)) for side in sides))
+    return jaccard(*(bigram_keys(side) for side in sides))  # type: ignore[no-any-return]
 
 
 def _shingles(sequence: Sequence) -> int:

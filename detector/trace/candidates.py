@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detector.finding import Party, Run
-from detector.kernels.runs import longest_chain
-from detector.match.cover import cover
+from detector.kernels.runs import covered, longest_chain
 from detector.sketch.shingle import Mask
 from detector.trace.showings import Showings
 
@@ -79,12 +78,12 @@ class Candidates:
         explained = self._showings.explained(
             starts + one.begin, candidate.party, candidate.started_ms
         )
-        covered = cover(starts[~explained], len(one.starts))
+        mine = covered(starts[~explained], 0, len(one.starts))
         return Run(
             source_start=one.source_start,
             sink_start=one.begin,
             length=one.length,
-            unexplained=int(longest_chain(covered, self._bridge)[0]),
+            unexplained=int(longest_chain(mine, self._bridge)[0]),
         )
 
 

@@ -128,9 +128,8 @@ def test_the_values_of_the_production_stack_hold_the_flags() -> None:
 def test_the_flags_are_those_that_the_doctor_asks_for(capsys: Capture, kind: str) -> None:
     code, out, _ = call(capsys, "doctor", "--flags", kind, "-o", "json")
     assert code == 0
-    assert [flag for flag in ENGINES[EngineKind(kind)].flags if flag.startswith("--")] == [
-        flag for flag in ENGINES[EngineKind(kind)].flags if flag.startswith("--") and flag in out
-    ]
+    flags = [flag for flag in ENGINES[EngineKind(kind)].flags if flag.startswith("--")]
+    assert [flag for flag in flags if f'"{flag}' not in out] == []
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ _real_take = getattr(pipeline, "take")  # noqa: B009 - a name that the module on
 
 
 def _take(*given: Any) -> tuple[Any, ...]:
-    keys, masked, _, rare, first = _real_take(*given)
-    return keys, masked, keys, rare, first
+    keys, masked, pool_keys, _, *rest = _real_take(*given)
+    return keys, masked, pool_keys, keys, *rest
 
 
 def _tagged(_memory: SharedMemory, keys: Keys) -> Keys:

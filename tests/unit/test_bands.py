@@ -157,7 +157,7 @@ def test_meeting_is_asking_and_then_inserting() -> None:
     for at, row in enumerate(values):
         expected = slow.similar(one(row), at_least=0.4).numbers
         slow.insert(one(row), np.array([at]))
-        found = fast.meet(one(row), at, at_least=0.4)
+        found = fast.meet(row[None], at, at_least=0.4)
         np.testing.assert_array_equal(found, expected)
         met += len(found)
         for index in (slow, fast):
@@ -171,8 +171,8 @@ def test_the_oldest_documents_can_be_given_up() -> None:
     rows = np.arange(3 * 128, dtype=np.uint32).reshape(3, 128)
     index = BandIndex(HEADER, BandShape(bands=25, rows=5))
     index.insert(Sketches(HEADER, rows), np.zeros(3, np.int64))
-    index.forget(2)
+    assert index.forget(2) == 2
     assert (len(index), index.oldest) == (1, 2)
     assert [index.candidates(one(row)).tolist() for row in rows] == [[], [], [2]]
-    index.forget(9)
+    assert index.forget(9) == 1
     assert len(index) == 0
