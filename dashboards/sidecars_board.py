@@ -192,8 +192,8 @@ TAPS: Final = (
         description="Of the requests that generate; they are served all the same.",
         queries=(
             Query(
-                expr=f"{rate('bleedwatch_tap_blind_total', 'cause')} "
-                f"/ on () group_left () {rate('bleedwatch_tap_requests_total')}",
+                expr=f"{rise('bleedwatch_tap_blind_total', by='cause')} "
+                f"/ on () group_left () {rise('bleedwatch_tap_requests_total')}",
                 legend="{{cause}}",
             ),
         ),

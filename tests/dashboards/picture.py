@@ -112,7 +112,7 @@ def _table(series: Named, defaults: Json, _at: Json) -> str:
 
 
 def _lines(series: Named, defaults: Json, at: Json) -> str:
-    width, height = at["w"] * WIDTH_PX // 24 - 80, at["h"] * (ROW_PX + 6) - 90
+    width, height = at["w"] * WIDTH_PX // 24 - 24, at["h"] * (ROW_PX + 6) - 78
     times = [moment for _, one in series for moment, _ in one.points]
     limits = [step["value"] for step in defaults["thresholds"]["steps"] if step["value"]]
     most = max([value for _, one in series for _, value in one.points] + limits) * 1.05 or 1.0
@@ -167,7 +167,7 @@ def _name(legend: str, labels: Mapping[str, str]) -> str:
 def _shown(value: float, unit: str) -> str:
     units: dict[str, Any] = {
         "percentunit": lambda: f"{value:.2%}",
-        "bytes": lambda: f"{value / 2**20:.2f} MiB",
+        "bytes": lambda: f"{value / 2**10:,.1f} KiB",
         "Bps": lambda: f"{value / 2**10:.2f} KiB/s",
         "s": lambda: f"{value:.3g} s",
         "ops": lambda: f"{value:.3g}/s",

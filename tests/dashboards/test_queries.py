@@ -9,9 +9,8 @@ from dashboards.build import TRIAGE
 from tests.dashboards.kit import asked
 from tests.dashboards.scene import FIRES, Seen, played
 
-
 QUIET = {"sidecars: Refused records: {{reason}}"}
-"""What nothing that readers let through leads to; its metric exists, as tests/unit shows."""
+"""Readers refuse before what a packer would: the metric counts what should not happen."""
 
 
 @pytest.fixture(scope="module")

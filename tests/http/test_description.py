@@ -30,7 +30,7 @@ def test_the_committed_description_is_that_of_the_code(scene: Served) -> None:
 
 
 @schema.parametrize()
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 def test_whatever_is_asked_is_answered_as_described(
     scene: Served, case: "schemathesis.Case[Any]"
 ) -> None:

@@ -13,7 +13,8 @@ from ingest.broker import Reader
 from tests.http.kit import READER, Served
 from tests.store.made import found
 from tests.streams.process import until
-from tests.unit.test_trace_stream import RING, SETTINGS, SINK, contradiction, retained
+from tests.unit.test_trace_stream import SETTINGS, SINK, contradiction, retained
+from tests.unit.wire import RING
 
 
 @contextmanager

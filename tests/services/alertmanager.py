@@ -1,6 +1,7 @@
 """A real Alertmanager of the Debian package, on a free port, that routes to one webhook."""
 
 import json
+import shutil
 import socket
 import subprocess
 import time
@@ -60,20 +61,16 @@ def alertmanager(folder: Path, *, webhook: str) -> Iterator[Alertmanager]:
     config.write_text(CONFIG.format(webhook=webhook))
     port = _free_port()
     log = (folder / "alertmanager.log").open("wb")
-    with (
-        log,
-        subprocess.Popen(
-            [
-                program("prometheus-alertmanager", PACKAGE),
-                f"--config.file={config}",
-                f"--storage.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{port}",
-                "--cluster.listen-address=",
-            ],
-            stdout=log,
-            stderr=log,
-        ) as process,
-    ):
+    command = [
+        program("prometheus-alertmanager", PACKAGE),
+        f"--config.file={config}",
+        f"--storage.path={folder / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--cluster.listen-address=",
+    ]
+    if setpriv := shutil.which("setpriv"):
+        command = [setpriv, "--pdeathsig", "KILL", *command]  # even if the tests are killed
+    with log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             made = Alertmanager(f"http://127.0.0.1:{port}")
             _wait_until_ready(made.url, process, folder / "alertmanager.log")
