@@ -7,7 +7,7 @@ last affected one counts as affected: no fix is known.
 
 import re
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from detector.advisories.model import Event, Range
 
@@ -20,7 +20,7 @@ def parse_version(text: str) -> Version | None:
     build = _BUILD.fullmatch(text.strip())
     try:
         return Version(Version(build[1] if build else text).public)
-    except InvalidVersion:
+    except ValueError:  # that of packaging, or of int for thousands of digits
         return None
 
 

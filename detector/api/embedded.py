@@ -8,6 +8,7 @@ from typing import Final
 from detector.api.run_api import Running, running
 from detector.api.serving import serving_api
 from detector.config.root import Settings
+from detector.errors import StoreError
 from exporters.store.database import open_store
 from ingest.broker import Reader
 
@@ -25,7 +26,8 @@ def keeping(settings: Settings, reader: Reader) -> Iterator[Callable[[], None]]:
     """Give what records results that have come; to be called between the turns of the stream.
 
     The last are recorded when the block ends, and what is to be sent until then is sent, or waits
-    in the store for the next start. Raises StoreError and SettingsError.
+    in the store for the next start. Raises StoreError, also for results that it refused to the end,
+    and SettingsError.
     """
     with (
         closing(open_store(settings.store)) as database,
@@ -45,6 +47,7 @@ def keeping(settings: Settings, reader: Reader) -> Iterator[Callable[[], None]]:
             yield record
         finally:
             _finish(api)
+        _require_recorded(api)
 
 
 def _finish(api: Running) -> None:
@@ -52,6 +55,17 @@ def _finish(api: Running) -> None:
         api.keeper.turn(0.0)
         if api.keeper.problem is not None:
             break
+
+
+def _require_recorded(api: Running) -> None:
+    """Raise StoreError if results are left: the broker in memory ends with this process."""
+    left = sum(api.recorder.lag().values())
+    if left:
+        raise StoreError(
+            f"{left} messages of findings and requests are not recorded: {api.keeper.problem}",
+            hint="make room in the store, or use another one, and run it again: "
+            "what is recorded is not doubled",
+        )
 
 
 def _go_on(_seconds: float) -> None:

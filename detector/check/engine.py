@@ -99,6 +99,13 @@ class Engine:
         return _numbers(self.version) < _numbers(version)
 
 
+MOST_DIGITS = 9
+"""Of a part of a version: longer ones are nobody's, and cost time to read."""
+
+MOST_TOKENS = 1e15
+"""A count of tokens beyond this is none: no machine has the memory."""
+
+
 def number(text: str, kind: str) -> int | None:
     """Return a count of tokens as an engine reads it, None for what is none.
 
@@ -108,10 +115,13 @@ def number(text: str, kind: str) -> int | None:
     if found is None:
         return None
     amount, suffix = float(found[1]), found[2]
+    if amount > MOST_TOKENS:
+        return None
     is_binary = suffix.endswith("i") or (kind == "vllm" and suffix.isupper())
     power = _POWERS[suffix.removesuffix("i").lower()]
     return int(amount * (1024 if is_binary else 1000) ** power)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in _PARTS.findall(version.partition("+")[0])[:3])
+    parts = _PARTS.findall(version.partition("+")[0])[:3]
+    return tuple(int(part[:MOST_DIGITS]) for part in parts)

@@ -101,11 +101,12 @@ def _searched(
 ) -> "ReplayReport":
     """Search, telling findings as they are made if the form allows it.
 
-    What was found on live input before an error is shown: nobody can search that input again.
+    What was found on live input before an error is shown: nobody can search that input again. So
+    is what the store refused.
     """
     from detector.cli import report
     from detector.cli.terminal import write
-    from detector.errors import BleedwatchError
+    from detector.errors import BleedwatchError, StoreError
     from detector.service import surest
     from detector.streaming.run_all import run
 
@@ -124,7 +125,7 @@ def _searched(
 
     try:
         return run(source, settings, on_finding=tell, stopped=stopped, keep=keep)
-    except BleedwatchError:
-        if source.is_live:
+    except BleedwatchError as error:
+        if source.is_live or isinstance(error, StoreError):
             report.show_partial(surest(made), output, saved_as=save, told=at_once)
         raise

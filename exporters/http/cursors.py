@@ -10,10 +10,22 @@ from exporters.http.problems import ProblemError, Wrong
 
 _T = TypeVar("_T")
 
+_MOST = (1 << 63) - 1
+"""The largest number that a database holds."""
+
 
 def cursor(place: object) -> str:
     """Return a place as a cursor."""
     return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+
+
+def _require_storable(value: object) -> None:
+    """Raise ValueError for a number that no database holds."""
+    if isinstance(value, int) and abs(value) > _MOST:
+        raise ValueError("too large")
+    if isinstance(value, list | tuple):
+        for one in value:
+            _require_storable(one)
 
 
 def place(text: str | None, kind: type[_T]) -> _T | None:
@@ -22,9 +34,11 @@ def place(text: str | None, kind: type[_T]) -> _T | None:
         return None
     try:
         raw = base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-        return msgspec.json.decode(raw, type=kind)
+        found = msgspec.json.decode(raw, type=kind)
+        _require_storable(msgspec.to_builtins(found))
     except (ValueError, msgspec.MsgspecError):
         wrong = Wrong("query.cursor", "is not a cursor that this list gave")
         raise ProblemError(
             HTTPStatus.BAD_REQUEST, "cursor", "take `next` of the page before", errors=(wrong,)
         ) from None
+    return found

@@ -107,10 +107,11 @@ def store_error(error: SQLAlchemyError, place: str) -> StoreError:
     cause = getattr(error, "orig", None) or error
     kind = type(cause).__name__
     code = getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorname", None)
+    hint = "see that it is there, has room, and that this user may write to it"
+    if code in {"SQLITE_CORRUPT", "SQLITE_NOTADB"}:
+        hint = "it is damaged or no database: restore it, or move it away and start with a new one"
     return StoreError(
-        f"the store cannot be used ({kind}{f', {code}' if code else ''})",
-        where=place,
-        hint="see that it is there, has room, and that this user may write to it",
+        f"the store cannot be used ({kind}{f', {code}' if code else ''})", where=place, hint=hint
     )
 
 

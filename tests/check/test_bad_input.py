@@ -121,6 +121,13 @@ def test_values_that_are_no_numbers_are_unknown_and_not_guessed(capsys: Capture)
     assert "$POOL is no number" in out
 
 
+def test_a_number_of_thousands_of_digits_is_unknown(capsys: Capture) -> None:
+    flags = f"--max-model-len {'9' * 5000}"
+    code, out, err = call(capsys, "check", "config", "--engine", "vllm", "--args", flags)
+    assert code in {0, 1}
+    assert "internal fault" not in out + err
+
+
 def test_unreachable(capsys: Capture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -1,6 +1,7 @@
 """`run all --incidents`: what it finds becomes incidents that the next run goes on with."""
 
 import json
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -81,3 +82,28 @@ def test_a_store_that_cannot_be_opened_ends_it_before_anything_is_read(
     assert (code, out) == (2, "")
     assert "error: sqlite:///" in err
     assert "next: see that it is there" in err
+
+
+def test_results_that_the_store_refuses_to_the_end_are_shown_and_are_an_error(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    with closing(open_store(StoreSettings(url=f"sqlite:///{tmp_path}/store.db"))):
+        pass
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+        connection.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON findings BEGIN SELECT RAISE(ABORT, 'full'); END"
+        )
+    log = write_jsonl(tmp_path / "log.jsonl", pairs(1))
+    config = write_config(
+        tmp_path / "config.yaml",
+        detection={"commonness": {"learning_ms": 0}},
+        store={"url": f"sqlite:///{tmp_path}/store.db"},
+        api={"port": 0},
+    )
+    code, out, err = call(
+        capsys, "run", "all", log, "--incidents", "--config", config, "-o", "jsonl"
+    )
+    assert code == 2
+    assert json.loads(out)["rule"] == "BW001"
+    assert "messages of findings and requests are not recorded" in err
+    assert "next: make room in the store" in err

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from exporters.http.cursors import cursor
 from tests.http.kit import READER, WRITER, Served
 from tests.http.scene import HOSTILE
 from tests.privacy.canary import TEXT
@@ -52,6 +53,13 @@ def test_injections_find_nothing_and_break_nothing(with_one: Served, text: str) 
         made = client.post("/v1/silences", json=bodies)
         assert made.status_code in {201, 422}
         assert client.get("/v1/findings/f1").status_code == 200, "everything is still there"
+
+
+@pytest.mark.parametrize("path", ["/v1/findings", "/v1/incidents", "/findings", "/incidents"])
+def test_a_place_beyond_every_database_is_no_cursor(with_one: Served, path: str) -> None:
+    with with_one.client(WRITER) as client:
+        answer = client.get(path, params={"cursor": cursor([10**30, "a"])})
+        assert answer.status_code in {400, 404, 422}
 
 
 @pytest.mark.parametrize(

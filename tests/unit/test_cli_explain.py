@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 from detector.cli.app import app
 from detector.cli.explain_steps import when
 from detector.cli.finding_file import find
-from detector.match.sentences import SENTENCES
 from detector.cli.report import save_findings
 from detector.errors import InputError, UsageError
 from detector.finding import Evidence, Finding, Party, Thresholds
 from detector.match.reasons import Reason
+from detector.match.sentences import SENTENCES
 from tests.unit.findings import finding
 
 LEARNING = Thresholds(low=10, medium=12, high=24, density_ratio=12.0, learning=True)
