@@ -9,6 +9,7 @@ CPU.
 """
 
 import os
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -43,6 +44,9 @@ collect_ignore += [] if _TORCH else ["torch_path"]
 
 
 def pytest_configure() -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # as in the background of a shell script: programs that tests interrupt would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if _FOLDER and not Path(_FOLDER).is_dir():
         raise pytest.UsageError(f"{VARIABLE} names no folder: {_FOLDER}")
 
