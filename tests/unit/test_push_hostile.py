@@ -199,11 +199,13 @@ def test_a_client_that_stops_half_way_is_given_up(port: Port) -> None:
 
 
 def test_connections_beyond_the_limit_are_turned_away(port: Port) -> None:
-    held = [socket.create_connection(("127.0.0.1", port.server.port), 20) for _ in range(20)]
+    held: list[socket.socket] = []
+    answers = []
     try:
-        for one in held:
-            one.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
-        answers = [one.recv(1_000).split(b" ", 2)[1] for one in held]
+        for _ in range(20):
+            held.append(socket.create_connection(("127.0.0.1", port.server.port), 20))
+            held[-1].sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            answers.append(held[-1].recv(1_000).split(b" ", 2)[1])
     finally:
         for one in held:
             one.close()
