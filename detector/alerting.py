@@ -3,14 +3,12 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-
-from sqlalchemy import Connection as StoreConnection
+from functools import partial
 
 from detector.config.root import Settings
 from detector.errors import BrokerError, UsageError
-from exporters.incidents.model import Change
 from exporters.outputs.build import build
 from exporters.outputs.contract import Output
 from exporters.outputs.kafka import PARTS, Headers, KafkaOutput
@@ -23,13 +21,11 @@ from exporters.sending.sender import Sender
 from exporters.store import journal
 from exporters.store.database import Database
 from exporters.store.journal import Attempt
+from exporters.store.recording import Announce
 from ingest.broker import Message
 from ingest.connection import Connection
 from ingest.kafka_io import KafkaPublisher
 from ingest.kafka_settings import KafkaSettings
-
-Announce = Callable[[StoreConnection, Iterable[Change]], int]
-"""Puts what is to be told of changes into the outbox, in the caller's writing transaction."""
 
 
 def wall_ms() -> int:
@@ -39,16 +35,7 @@ def wall_ms() -> int:
 
 def announcer(settings: Settings) -> Announce:
     """Return what turns changes of incidents into rows of the outbox."""
-
-    def told(connection: StoreConnection, changes: Iterable[Change]) -> int:
-        return announce(
-            connection,
-            changes,
-            outputs=settings.outputs,
-            external_url=settings.sending.external_url,
-        )
-
-    return told
+    return partial(announce, outputs=settings.outputs, external_url=settings.sending.external_url)
 
 
 def new_outputs(settings: Settings) -> list[Output]:
@@ -116,10 +103,6 @@ def new_sender(
     settings: Settings, database: Database, *, holder: str, now_ms: Callable[[], int] = wall_ms
 ) -> Sender:
     """Make the sender of one process; `holder` is its name among those that use the store."""
-
-    def gone(connection: StoreConnection, name: str, at_ms: int) -> None:
-        announce_gone(connection, name, outputs=settings.outputs, at_ms=at_ms)
-
     lanes = [
         Lane(
             output,
@@ -128,7 +111,9 @@ def new_sender(
             give_up_ms=settings.sending.give_up_ms,
             now_ms=now_ms,
             chance=random.random,
-            on_gone=gone,
+            on_gone=lambda connection, name, at_ms: announce_gone(
+                connection, name, outputs=settings.outputs, at_ms=at_ms
+            ),
         )
         for of, output in zip(settings.outputs, new_outputs(settings), strict=True)
     ]

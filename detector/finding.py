@@ -4,6 +4,8 @@ import enum
 
 import msgspec
 
+from detector.model import Sequence
+
 
 class Confidence(enum.StrEnum):
     """How sure the explanation filter is that the overlap is a bleed."""
@@ -41,6 +43,18 @@ class Party(msgspec.Struct, frozen=True, kw_only=True):
     started_at_ms: int
     ended_at_ms: int
     prompt_tokens: int | None = None
+
+
+def party_of(sequence: Sequence) -> Party:
+    """Return the side of a finding that a sequence is."""
+    return Party(
+        tenant=sequence.tenant,
+        request_id=sequence.request_id,
+        kind=sequence.kind.value,
+        started_at_ms=sequence.started_at_ms,
+        ended_at_ms=sequence.ended_at_ms,
+        prompt_tokens=sequence.prompt_token_count,
+    )
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,8 +3,8 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, closing
 
 from exporters.health import HealthServer
 from exporters.readiness import Pulse
@@ -57,27 +57,19 @@ class Board:
 
     def not_live(self) -> list[str]:
         """Return why the process should be restarted: its loop has stopped turning."""
-        limit, age = self._settings.live_ms / 1000, self._pulse.age_seconds
-        if age <= limit:
-            return []
-        return [f"the loop has not turned for {age:.0f} s (metrics.live_ms allows {limit:g} s)"]
+        return self._pulse.not_live(self._settings)
 
     def not_ready(self) -> list[str]:
         """Return why not everything is as it should be."""
         return ["nothing was looked at yet"] if self.last is None else list(self.last.reasons)
 
-    @contextmanager
-    def serving(self) -> Iterator[HealthServer]:
-        """Answer probes and scrapes for the time of a `with` block.
+    def serving(self) -> AbstractContextManager[HealthServer]:
+        """Answer probes and scrapes until the end of a `with` block.
 
         Raises SettingsError if the address cannot be listened on.
         """
         probes = {"/livez": self.not_live, "/readyz": self.not_ready}
-        server = HealthServer(self._settings, registry=self.metrics.registry, probes=probes)
-        try:
-            yield server
-        finally:
-            server.close()
+        return closing(HealthServer(self._settings, registry=self.metrics.registry, probes=probes))
 
 
 def _state(health: SidecarHealth) -> SidecarState:

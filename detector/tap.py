@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -207,24 +207,16 @@ def serving(settings: Settings) -> Iterator[Tap]:
         server.close()
 
 
-@contextmanager
-def _board(tap: Tap) -> Iterator[HealthServer]:
+def _board(tap: Tap) -> AbstractContextManager[HealthServer]:
     """Answer probes and scrapes; liveness and readiness are the proxy's alone."""
     registry = SidecarMetrics(_Sidecar(tap)).registry
     registry.register(Collected(TAP, tap.state))
-    server = HealthServer(
-        tap.settings.metrics,
-        registry=registry,
-        probes={
-            "/livez": tap.server.not_live,
-            "/readyz": tap.server.not_ready,
-            "/watchz": tap.not_watching,
-        },
-    )
-    try:
-        yield server
-    finally:
-        server.close()
+    probes = {
+        "/livez": tap.server.not_live,
+        "/readyz": tap.server.not_ready,
+        "/watchz": tap.not_watching,
+    }
+    return closing(HealthServer(tap.settings.metrics, registry=registry, probes=probes))
 
 
 @dataclass(frozen=True, slots=True)

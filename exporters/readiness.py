@@ -29,6 +29,13 @@ class Pulse:
         """Seconds since the last beat, or since the start before the first."""
         return self._clock() - self._last
 
+    def not_live(self, settings: MetricsSettings) -> list[str]:
+        """Return why the process should be restarted: its loop has stopped turning."""
+        limit, age = settings.live_ms / 1000, self.age_seconds
+        if age <= limit:
+            return []
+        return [f"the loop has not turned for {age:.0f} s (metrics.live_ms allows {limit:g} s)"]
+
 
 class Probes:
     """What liveness and readiness of a worker mean."""
@@ -40,11 +47,7 @@ class Probes:
 
     def not_live(self) -> list[str]:
         """Return why the process should be restarted: its loop has stopped turning."""
-        limit = self._settings.live_ms / 1000
-        age = self._pulse.age_seconds
-        if age <= limit:
-            return []
-        return [f"the loop has not turned for {age:.0f} s (metrics.live_ms allows {limit:g} s)"]
+        return self._pulse.not_live(self._settings)
 
     def not_ready(self) -> list[str]:
         """Return why the worker's results are not to be relied on yet.

@@ -2,8 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 from typing import Final
 
 from detector.api.keeper import Keeper
@@ -73,28 +73,20 @@ class Board:
 
     def not_live(self) -> list[str]:
         """Return why the process should be restarted: its loop has stopped turning."""
-        limit, age = self._settings.live_ms / 1000, self._pulse.age_seconds
-        if age <= limit:
-            return []
-        return [f"the loop has not turned for {age:.0f} s (metrics.live_ms allows {limit:g} s)"]
+        return self._pulse.not_live(self._settings)
 
     def not_ready(self) -> list[str]:
         """Return why incidents are not to be relied on now."""
         problem = self._keeper.problem
         return [] if problem is None else [problem]
 
-    @contextmanager
-    def serving(self) -> Iterator[HealthServer]:
-        """Answer probes and scrapes for the time of a `with` block.
+    def serving(self) -> AbstractContextManager[HealthServer]:
+        """Answer probes and scrapes until the end of a `with` block.
 
         Raises SettingsError if the address cannot be listened on.
         """
         probes = {"/livez": self.not_live, "/readyz": self.not_ready}
-        server = HealthServer(self._settings, registry=self.metrics.registry, probes=probes)
-        try:
-            yield server
-        finally:
-            server.close()
+        return closing(HealthServer(self._settings, registry=self.metrics.registry, probes=probes))
 
     def _look(self) -> None:
         try:

@@ -7,7 +7,7 @@ import httpx
 
 from detector.errors import InputError, SettingsError, UsageError
 from exporters.http.settings import ClientSettings
-from exporters.outputs.secret_file import read_lines
+from exporters.secret_file import read_lines
 
 TIMEOUT_S: Final = 30.0
 """The slowest question, the blast radius of ten million rows, takes a few seconds."""

@@ -84,7 +84,7 @@ def _show(results: list["Result"], form: Form, *, show_all: bool) -> None:
     elif form is Form.JUNIT:
         write(report.junit(results, suite="bleedwatch check config"))
     elif form is Form.GITHUB:
-        write("\n".join(report.annotations(results)))
+        write("\n".join(printable(line) for line in report.annotations(results)))
     else:
         for one in results:
             if show_all or one.said.verdict is not Verdict.PASS:

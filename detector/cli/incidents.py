@@ -1,6 +1,6 @@
 """`bleedwatch incidents`: asks the API for incidents, and tells it what people do about them."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
@@ -10,9 +10,6 @@ from detector.cli.examples import with_examples
 from detector.cli.findings import client
 from detector.cli.output import Format, write_document, write_rows
 from detector.cli.terminal import note, printable, write
-
-if TYPE_CHECKING:
-    pass
 
 app = typer.Typer(no_args_is_help=True, help="Show incidents and act on them.")
 

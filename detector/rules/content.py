@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 import xxhash
 
-from detector.finding import Confidence, Evidence, Finding, Party, Run, Thresholds
+from detector.finding import Confidence, Evidence, Finding, Run, Thresholds, party_of
 from detector.kernels.bigrams import bigram_keys
 from detector.kernels.overlap import jaccard
 from detector.match.confidence import CONTENT_SEVERITY
@@ -79,23 +79,11 @@ def content_finding(
         model=sink.model,
         observed_at_ms=sink.ended_at_ms,
         detected_at_ms=now_ms,
-        sink=party(sink),
-        source=party(source),
-        other_sources=tuple(party(other) for other in match.others),
+        sink=party_of(sink),
+        source=party_of(source),
+        other_sources=tuple(party_of(other) for other in match.others),
         evidence=evidence,
         explanation=_sentence(match, rule),
-    )
-
-
-def party(sequence: Sequence) -> Party:
-    """Return one side of a finding."""
-    return Party(
-        tenant=sequence.tenant,
-        request_id=sequence.request_id,
-        kind=sequence.kind.value,
-        started_at_ms=sequence.started_at_ms,
-        ended_at_ms=sequence.ended_at_ms,
-        prompt_tokens=sequence.prompt_token_count,
     )
 
 

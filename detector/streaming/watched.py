@@ -1,7 +1,7 @@
 """A worker under watch: its handler measured, its health and its metrics served over HTTP."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 
 from detector.config.root import Settings
 from detector.streaming.bands_exchange import BandsExchange
@@ -57,16 +57,11 @@ class Watched:
             batch_seconds=self._metrics.batch_seconds,
         )
 
-    @contextmanager
-    def serving(self, runner: Runner) -> Iterator[HealthServer]:
-        """Answer probes and scrapes about `runner` for the time of a `with` block.
+    def serving(self, runner: Runner) -> AbstractContextManager[HealthServer]:
+        """Answer probes and scrapes about `runner` until the end of a `with` block.
 
         Raises SettingsError if the address cannot be listened on.
         """
         self._monitor.runner = runner
         probes = {"/livez": self._probes.not_live, "/readyz": self._probes.not_ready}
-        server = HealthServer(self._settings, registry=self._metrics.registry, probes=probes)
-        try:
-            yield server
-        finally:
-            server.close()
+        return closing(HealthServer(self._settings, registry=self._metrics.registry, probes=probes))

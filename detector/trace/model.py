@@ -59,18 +59,6 @@ class Traced(msgspec.Struct, frozen=True, kw_only=True):
     is_complete: bool = True
 
 
-def party_of(sequence: Sequence) -> Party:
-    """Return the side of a finding that a sequence is."""
-    return Party(
-        tenant=sequence.tenant,
-        request_id=sequence.request_id,
-        kind=sequence.kind.value,
-        started_at_ms=sequence.started_at_ms,
-        ended_at_ms=sequence.ended_at_ms,
-        prompt_tokens=sequence.prompt_token_count,
-    )
-
-
 def offset_of(sequence: Sequence, part_tokens: int) -> int:
     """Return where a part begins in its prompt or response; parts are of `part_tokens` at most."""
     return sequence.part * (part_tokens - PART_OVERLAP)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from detector.finding import Run
+from detector.finding import Run, party_of
 from detector.kernels.runs import diagonal_runs
 from detector.kernels.shingle import shingles
 from detector.kernels.trace import hits, table
@@ -27,7 +27,6 @@ from detector.trace.model import (
     Scanned,
     Traced,
     offset_of,
-    party_of,
 )
 from detector.trace.response import Response
 from detector.trace.showings import Showings

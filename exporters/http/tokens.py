@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from detector.errors import SettingsError
 from exporters.http.settings import ApiSettings
-from exporters.outputs.secret_file import read_lines
+from exporters.secret_file import read_lines
 
 SHORTEST: Final = 16
 """64 bits as hexadecimal digits: nobody guesses that over a network."""

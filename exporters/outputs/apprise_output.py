@@ -9,8 +9,8 @@ from detector.errors import SettingsError
 from detector.finding import Severity
 from exporters.outputs.contract import Delivered, Outcome, Retry
 from exporters.outputs.notification import Notification
-from exporters.outputs.secret_file import read_lines
 from exporters.outputs.settings import AppriseSettings
+from exporters.secret_file import read_lines
 
 COLOURS: Final = {
     Severity.INFO: apprise.NotifyType.INFO,

@@ -10,8 +10,8 @@ from typing import Final
 from detector.errors import SettingsError
 from exporters.outputs.contract import Outcome, Retry
 from exporters.outputs.http_door import HttpDoor
-from exporters.outputs.secret_file import Hidden, read_lines
 from exporters.outputs.settings import HttpOutputSettings, check_url
+from exporters.secret_file import Hidden, read_lines
 
 JSON: Final = {"content-type": "application/json"}
 

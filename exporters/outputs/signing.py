@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from detector.errors import SettingsError
-from exporters.outputs.secret_file import Hidden, read_lines
+from exporters.secret_file import Hidden, read_lines
 
 PREFIX: Final = "whsec_"
 

@@ -12,7 +12,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import SQLAlchemyError
 
 from detector.errors import StoreError
-from exporters.outputs.secret_file import read_lines
+from exporters.secret_file import read_lines
 from exporters.store.settings import StoreSettings
 from exporters.store.upgrade import upgrade
 

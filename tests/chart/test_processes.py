@@ -2,7 +2,6 @@
 
 import secrets
 import signal
-import socket
 import subprocess
 import time
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ from tests.chart.local_pods import LocalPod, Secrets, answer, config_of, pod_of,
 from tests.chart.rendering import Manifest, render
 from tests.e2e.program import Capture, call
 from tests.e2e.traffic import Spoken, pairs
+from tests.services.ports import free_port
 from tests.streams.process import until
 from tests.unit.engine_server import engine_server, sglang_page
 
@@ -54,12 +54,6 @@ def held(tmp_path: Path) -> Secrets:
     }
 
 
-def _free_port() -> str:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return str(one.getsockname()[1])
-
-
 class Site:
     """A release, the sidecar that goes with it, and the ports that they have here."""
 
@@ -79,7 +73,7 @@ class Site:
         return self._pod(component, pod_of(self._objects, component))
 
     def _pod(self, name: str, pod: Manifest, kind: str = "containers") -> LocalPod:
-        self.metrics[name] = port = _free_port()
+        self.metrics[name] = port = str(free_port())
         return LocalPod(
             pod,
             pod[kind][0],
@@ -145,7 +139,7 @@ def test_workers_and_an_api_on_kafka(
     with engine_server(metrics=sglang_page(num_running_reqs=0)) as engine, ExitStack() as stack:
         addresses = {
             "kafka:9092": kafka,
-            "8080": _free_port(),
+            "8080": str(free_port()),
             "http://127.0.0.1:30000": engine.url,
         }
         site = Site(objects, _manifest(capsys), tmp_path, held, **addresses)
@@ -164,11 +158,11 @@ def test_workers_and_an_api_on_kafka(
 
 def test_one_process_without_kafka(tmp_path: Path, held: Secrets, capsys: Capture) -> None:
     with engine_server(metrics=sglang_page(num_running_reqs=0)) as engine, ExitStack() as stack:
-        port = _free_port()
+        port = str(free_port())
         addresses = {
             "http://bleedwatch:9466": f"http://127.0.0.1:{port}",
             "9466": port,
-            "8080": _free_port(),
+            "8080": str(free_port()),
             "http://127.0.0.1:30000": engine.url,
         }
         patch = _manifest(capsys, "--secret", "ingest=bleedwatch-ingest")

@@ -98,6 +98,17 @@ def test_github_is_shown_the_line_at_fault(capsys: Capture) -> None:
     assert out.count("::warning ") >= 1
 
 
+def test_names_in_manifests_reach_no_terminal_as_they_are(capsys: Capture, tmp_path: Path) -> None:
+    text = (FOLDER / "sglang-deployment-small-pool.yaml").read_text()
+    name = text.split("name: ", 1)[1].split("\n", 1)[0]
+    file = tmp_path / "deployment.yaml"
+    file.write_text(text.replace(f"name: {name}", 'name: "\\e[31mred"', 1))
+    for form in ("github", "table", "junit", "json"):
+        _, out, err = call(capsys, "check", "config", file, "-o", form)
+        assert "red" in out
+        assert "\x1b" not in out + err
+
+
 def test_standard_input_is_read(tmp_path: Path) -> None:
     text = (FOLDER / "helm-output-blocks.yaml").read_bytes()
     done = run("check", "config", "-", "-o", "json", stdin=text, cwd=tmp_path)

@@ -3,7 +3,6 @@
 import contextlib
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -124,10 +123,3 @@ class Process:
     def last_words(self) -> str:
         """Return the end of what it has said."""
         return " | ".join(self.log.read_text(errors="replace").splitlines()[-5:])[-800:]
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

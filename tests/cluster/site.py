@@ -10,8 +10,9 @@ import yaml
 from detector.config.load import load_settings
 from detector.config.root import Settings
 from ingest.key_file import new_secret
-from tests.cluster.process import Process, free_port
+from tests.cluster.process import Process
 from tests.e2e.program import PROGRAM
+from tests.services.ports import free_port
 
 ENGINES: Final = {"engine-0": "sglang", "engine-1": "sglang", "engine-2": "vllm"}
 """Name to kind. Names are those of the sample traffic; each engine is a KV pool of its own."""

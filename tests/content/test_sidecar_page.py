@@ -4,23 +4,14 @@ import re
 
 from exporters.sidecar_metrics import SIDECAR
 from ingest.sidecar_health import LogHealth, SidecarHealth
+from tests.content.metric_rows import metric_rows
 from tests.content.tree import ROOT
 
 PAGE = (ROOT / "docs" / "sidecar.md").read_text(encoding="utf-8")
 
 
 def test_every_metric_is_documented_and_none_that_does_not_exist() -> None:
-    rows = [
-        " | ".join(
-            (
-                f"| `{metric.name}`",
-                metric.kind,
-                ", ".join(f"`{label}`" for label in metric.labels),
-                f"{metric.help} |",
-            )
-        ).replace("|  |", "| |")
-        for metric in SIDECAR
-    ]
+    rows = metric_rows(SIDECAR)
     assert re.findall(r"^\| `bleedwatch_.*$", PAGE, re.M) == rows
 
 

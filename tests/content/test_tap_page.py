@@ -4,23 +4,14 @@ import re
 
 from exporters.tap_metrics import TAP
 from ingest.tap.blind import CAUSES
+from tests.content.metric_rows import metric_rows
 from tests.content.tree import ROOT
 
 PAGE = (ROOT / "docs" / "tap.md").read_text(encoding="utf-8")
 
 
 def test_every_metric_is_documented_and_none_that_does_not_exist() -> None:
-    rows = [
-        " | ".join(
-            (
-                f"| `{metric.name}`",
-                metric.kind,
-                ", ".join(f"`{label}`" for label in metric.labels),
-                f"{metric.help} |",
-            )
-        ).replace("|  |", "| |")
-        for metric in TAP
-    ]
+    rows = metric_rows(TAP)
     assert re.findall(r"^\| `bleedwatch_.*$", PAGE, re.M) == rows
 
 

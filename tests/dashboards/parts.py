@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ingest.key_file import new_secret
 from tests.e2e.program import PROGRAM, environment
-from tests.services.prometheus import free_port
+from tests.services.ports import free_port
 from tests.streams.real import make_cluster
 
 TENANT: Final = "x-tenant-id"

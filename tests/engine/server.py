@@ -5,7 +5,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ import httpx
 
 from tests.e2e.program import environment
 from tests.engine.fault import KEEP_EVERY, KEPT
+from tests.services.ports import free_port
 
 ENVIRONMENT: Final = "BLEEDWATCH_TEST_ENGINE"
 """The folder of the environment that holds the engine."""
@@ -75,7 +75,7 @@ def served(
 
     `keeps_every` puts in a fault: the blocks of every so many-th request are never given back.
     """
-    port, kept = _free_port(), log.with_name("kept.jsonl")
+    port, kept = free_port(), log.with_name("kept.jsonl")
     flags = [*_FLAGS, *more, "--host", "127.0.0.1", "--port", str(port)]
     faults: dict[str, str] = {}
     if keeps_every is not None:
@@ -139,10 +139,3 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
+
+from tests.services.ports import free_port
 
 READY_SECONDS: Final = 120.0
 """Compiling the kernels anew takes a minute on a busy machine."""
@@ -39,7 +40,7 @@ class WorkerProcess:
 
     def __init__(self, settings: Mapping[str, str], *, log: Path, core: int | None = None) -> None:
         self._log = log
-        self._port = _free_port()
+        self._port = free_port()
         names = {**settings, "metrics.port": str(self._port)}
         command = [str(Path(sys.executable).with_name("bleedwatch")), "run", "worker"]
         for name, value in names.items():
@@ -140,9 +141,3 @@ def workers(
     finally:
         for worker in running:
             worker.stop()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

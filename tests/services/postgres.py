@@ -7,7 +7,6 @@ server if it is killed. It refuses to run as root, so for root it runs as nobody
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,7 @@ import psycopg
 import pytest
 
 from tests.services.packages import program
+from tests.services.ports import free_port
 
 USER: Final = "bleedwatch"
 PASSWORD: Final = "tests-only"
@@ -39,7 +39,7 @@ class PostgresServer:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.password_file = folder / "password"
-        self.port = _free_port()
+        self.port = free_port()
         self._data = folder / "data"
         self._process: subprocess.Popen[bytes] | None = None
         self._made = 0
@@ -142,9 +142,3 @@ def _as_nobody(command: list[str], *options: str) -> list[str]:
     if os.geteuid() == 0:
         options = ("--reuid=nobody", "--clear-groups", *options)
     return [program("setpriv", "util-linux"), *options, "--", *command] if options else command
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

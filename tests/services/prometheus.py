@@ -4,10 +4,6 @@ It evaluates files of rules and tells an Alertmanager, if there is one.
 """
 
 import json
-import shutil
-import socket
-import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -19,7 +15,9 @@ from typing import Any, Final
 
 import yaml
 
+from tests.services.http_service import http_service
 from tests.services.packages import program
+from tests.services.ports import free_port
 
 PACKAGE: Final = "prometheus"
 
@@ -101,38 +99,12 @@ def prometheus(
         config["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [place]}]}]}
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
     port = free_port()
-    log = (folder / "prometheus.log").open("wb")
     command = [
         program("prometheus", PACKAGE),
         f"--config.file={folder / 'prometheus.yml'}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
     ]
-    if setpriv := shutil.which("setpriv"):
-        command = [setpriv, "--pdeathsig", "KILL", *command]  # even if the tests are killed
-    with log, subprocess.Popen(command, stdout=log, stderr=log) as process:
-        try:
-            made = Prometheus(f"http://127.0.0.1:{port}")
-            _wait_until_ready(made.url, process, folder / "prometheus.log")
-            yield made
-        finally:
-            process.kill()
-
-
-def _wait_until_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    until_s = time.monotonic() + START_S
-    while time.monotonic() < until_s:
-        assert process.poll() is None, f"it ended: {log.read_text()[-500:]}"
-        try:
-            with urllib.request.urlopen(f"{url}/-/ready", timeout=5):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.05)
-    raise AssertionError(f"it is not ready: {log.read_text()[-500:]}")
-
-
-def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody listens on now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    made = Prometheus(f"http://127.0.0.1:{port}")
+    with http_service(command, folder / "prometheus.log", ready=f"{made.url}/-/ready"):
+        yield made

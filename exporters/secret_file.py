@@ -1,6 +1,6 @@
-"""Secrets of outputs on disk: read when they are needed, never printed.
+"""Secrets on disk, one on each line: read when they are needed, never printed.
 
-They are read again for every notification, so a secret that a mount replaces is in use at once.
+Whoever reads them for every use has a secret that a mount replaces in use at once.
 """
 
 import os
