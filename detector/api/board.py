@@ -12,6 +12,7 @@ from detector.errors import BleedwatchError
 from exporters.api_metrics import ApiMetrics
 from exporters.api_state import ApiState
 from exporters.health import HealthServer
+from exporters.incidents.model import ChangeKind
 from exporters.readiness import Pulse
 from exporters.sending.sender import LaneState
 from exporters.settings import MetricsSettings
@@ -57,17 +58,17 @@ class Board:
 
     def state(self) -> ApiState:
         """Return the state: counts of now, what is in the store as of the last look."""
+        lanes = self._lanes()
+        none = {(lane.output, str(state)): 0 for lane in lanes for state in outbox.State}
         return ApiState(
             findings={name: self._recorder.counts[name] for name in ("new", "updated", "repeated")},
             requests=self._recorder.counts["requests"],
             refused=dict(self._recorder.refused),
-            changes=dict(self._keeper.changes),
+            changes={kind.value: self._keeper.changes[kind.value] for kind in ChangeKind},
             lag_records=self._stored.lag_records,
             incidents=self._stored.incidents,
-            outbox=self._stored.outbox,
-            failing_outputs={
-                lane.output: lane.is_failing or lane.is_gone for lane in self._lanes()
-            },
+            outbox=none | dict(self._stored.outbox),
+            failing_outputs={lane.output: lane.is_failing or lane.is_gone for lane in lanes},
             store_failures=self._keeper.store_failures,
         )
 

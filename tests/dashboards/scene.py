@@ -60,6 +60,9 @@ FIRES: Final = frozenset(
 )
 """What must fire in this scene; those of the others that need hours or a death do elsewhere."""
 
+STEP_S: Final = 1.0
+"""Between two points of an answer."""
+
 INTERVAL: Final = "10s"
 """What Grafana would put in for an interval: some scrapes."""
 
@@ -97,7 +100,7 @@ class Seen:
     def ask(self, expr: str) -> list[Series]:
         """Return what an expression of a board or a rule had, with Grafana's variables put in."""
         whole = expr.replace("$__rate_interval", INTERVAL).replace("$engine", ".*")
-        return self.prometheus.range(whole, start_s=self.began_s, end_s=self.ended_s)
+        return self.prometheus.range(whole, start_s=self.began_s, end_s=self.ended_s, step_s=STEP_S)
 
 
 def at_once(folder: Path) -> list[Path]:
@@ -148,7 +151,8 @@ def played(folder: Path, *, kafka: str, prefix: str) -> Iterator[Seen]:
             "bleedwatch_outbox_notifications[5m]",
         ):
             until(lambda expr=expr: bool(watching.query(f"count_over_time({expr}) > 1")))  # type: ignore[misc]
-        yield Seen(watching, began_s, time.time(), fired)
+        # of the last step, which may lie ahead, both scrapes are past
+        yield Seen(watching, began_s, time.time() + STEP_S, fired)
 
 
 def _fired(watching: Prometheus) -> list[Json]:
