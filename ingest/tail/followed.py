@@ -239,7 +239,9 @@ class FollowedLog:
             self._truncated(part)
             return True
         if self._next:
-            silent = now_s - part.read_s >= self._wait_s and self._next[0].file.has_content()
+            then = self._next[0].file
+            begun = then.has_content() or then.is_truncated()
+            silent = now_s - part.read_s >= self._wait_s and begun
             if not part.file.is_finished and not silent:
                 return False
             self._done(part)

@@ -10,7 +10,8 @@ from tests.sidecar.process import SidecarProcess, Site
 from tests.sidecar.writer import LogWriter
 from tests.streams.process import until
 
-FRESH_MS: Final = 3_000
+LOOK_MS: Final = 1_000
+"""What a sidecar says was put together a moment before: it is asked for what comes after that."""
 
 MOST_S: Final = 1.5
 """A sidecar lives so long at most before it is killed: some die as they start, some under load."""
@@ -20,14 +21,17 @@ CATCH_UP_S: Final = 240.0
 """What piled up meanwhile is read by the last sidecar, on a machine that may be busy."""
 
 
-def has_caught_up(site: Site) -> bool:
-    """Tell whether a sidecar says that it has read everything, in its own words of just now."""
+def has_caught_up(site: Site, since_ms: float) -> bool:
+    """Tell whether a sidecar has said since an instant that it has read everything."""
     health = site.folder / "health.json"
     if not health.exists():
         return False
     told = json.loads(health.read_bytes())
-    is_fresh = time.time() * 1000 - told["at_ms"] < FRESH_MS
-    return is_fresh and bool(told["logs"]) and not any(log["behind_bytes"] for log in told["logs"])
+    return (
+        told["at_ms"] > since_ms
+        and bool(told["logs"])
+        and not any(log["behind_bytes"] for log in told["logs"])
+    )
 
 
 class Outcome(NamedTuple):
@@ -62,7 +66,8 @@ def kill_and_count(site: Site, *, kills: int, seed: int, log_format: str) -> Out
         try:
             last.await_start()
             writer.end()
-            until(lambda: has_caught_up(site), CATCH_UP_S)
+            ended_ms = time.time() * 1000 + LOOK_MS
+            until(lambda: has_caught_up(site, ended_ms), CATCH_UP_S)
             code = last.stop()
         finally:
             last.kill()

@@ -16,6 +16,9 @@ PAUSE_S: Final = 0.004
 """Between two writes of up to CHUNK_BYTES: about half a megabyte a second."""
 
 CHUNK_BYTES: Final = 4096
+LAST: Final = b"INFO: the engine goes on\n"
+"""A line of no request."""
+
 ROTATE_EVERY: Final = 150
 """Writes between two rotations on average."""
 
@@ -57,9 +60,12 @@ class LogWriter:
         self.end()
 
     def end(self) -> None:
-        """Finish what has begun and stop writing."""
+        """Finish what has begun and stop writing; a second time does nothing."""
+        if self._ended.is_set():
+            return
         self._ended.set()
         self._thread.join()
+        self._log.write(LAST)  # a log that was emptied last has nothing to say until it goes on
         self._log.close()
 
     def _write(self) -> None:

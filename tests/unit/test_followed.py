@@ -127,6 +127,23 @@ def test_the_old_file_is_read_while_its_writer_has_not_changed_over(
     assert follower.read() == [b"three"]
 
 
+@pytest.mark.parametrize("opened_with", [b"", wide(b"two")])
+def test_a_new_file_that_is_emptied_before_its_turn_is_read_from_its_copy(
+    log: GrowingLog, follower: Follower, opened_with: bytes
+) -> None:
+    log.write(wide(b"nought"))
+    assert follower.read() == [b"nought"]
+    log.write(wide(b"one"))
+    log.rotate()
+    log.write(opened_with)
+    assert follower.read(turns=2) == [b"one"]  # the old file may still be written to
+    log.write(wide(b"two")[len(opened_with) :])
+    log.copy_truncate()
+    if not opened_with:
+        log.write(wide(b"three"))  # nothing else tells that it is not empty still
+    assert follower.read() == [b"two", b"three"][: 1 if opened_with else 2]
+
+
 @rotations
 def test_several_rotations_between_two_looks_are_read_in_order(
     log: GrowingLog, follower: Follower, rotate: Callable[[GrowingLog], Path]
