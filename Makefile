@@ -138,8 +138,12 @@ latency-stream: $(READY) ## Measure acknowledged-to-found over Kafka (MINUTES=3,
 	@$(BIN)/python -m tests.load latency $(LOAD)
 
 .PHONY: soak-stream
-soak-stream: $(READY) ## Measure what one worker on one core sustains (MINUTES=15, RATE=1000000, SAMPLING=winnow)
-	@$(BIN)/python -m tests.load soak $(LOAD) $(if $(SAMPLING),--sampling $(SAMPLING))
+soak-stream: $(READY) ## Measure what workers sustain on a core each (MINUTES=15, RATE=1000000, SAMPLING=winnow, WORKERS=1)
+	@$(BIN)/python -m tests.load soak $(LOAD) $(if $(SAMPLING),--sampling $(SAMPLING)) $(if $(WORKERS),--workers $(WORKERS))
+
+.PHONY: scaling
+scaling: $(READY) ## Print what a cluster needs, from measured figures (RATE=10000000 tokens/s)
+	@$(BIN)/python -m tests.bench.scaling $(if $(RATE),--tokens-per-second $(RATE))
 
 .PHONY: eval-stream
 eval-stream: $(READY) $(if $(BLEEDWATCH_EVAL_DATA),,$(GENERATED)/manifest.json) ## Send the labelled traffic through Kafka and two workers (SET=planted or requests)
@@ -148,6 +152,10 @@ eval-stream: $(READY) $(if $(BLEEDWATCH_EVAL_DATA),,$(GENERATED)/manifest.json) 
 .PHONY: sidecar-kills
 sidecar-kills: $(READY) ## Kill a sidecar under load, on logs of both engines; nothing may be lost (KILLS=50)
 	@$(BIN)/python -W ignore -m tests.sidecar $(or $(KILLS),50)
+
+.PHONY: sidecar-outage
+sidecar-outage: $(READY) ## Take Kafka away from a sidecar under load and give it back; nothing may be lost (MINUTES=2)
+	@$(BIN)/python -W ignore -m tests.sidecar.outage $(if $(MINUTES),--minutes $(MINUTES))
 
 .PHONY: alert-kills
 alert-kills: $(READY) ## Kill a sender of alerts while it delivers; nothing may be lost (KILLS=50)
@@ -179,8 +187,12 @@ test-engine: $(READY) $(ENGINE_READY) ## Run the tests beside a genuine vLLM, wh
 	@BLEEDWATCH_TEST_ENGINE=$(ENGINE) $(BIN)/python -m pytest --timeout=1800 tests/engine
 
 .PHONY: tap-figures
-tap-figures: $(READY) ## Measure what a tap adds to answers and takes of throughput (MINUTES=10 of streams)
-	@$(BIN)/python -W ignore -m tests.tap.figures $(if $(MINUTES),--minutes $(MINUTES))
+tap-figures: $(READY) ## Measure what a tap adds to answers and takes of throughput
+	@$(BIN)/python -W ignore -m tests.tap.figures
+
+.PHONY: tap-growth
+tap-growth: $(READY) ## Watch the memory of a tap while streams pass (MINUTES=10)
+	@$(BIN)/python -W ignore -m tests.tap.growth $(if $(MINUTES),--minutes $(MINUTES))
 
 .PHONY: cluster-demo
 cluster-demo: $(READY) ## Run everything on this machine, with a bleed and kept memory that are seen in seconds

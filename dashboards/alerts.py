@@ -65,6 +65,9 @@ _WORKERS: Final = _alive("worker", "bleedwatch_assigned_partitions")
 _APIS: Final = _alive("api", "bleedwatch_api_requests_total")
 _SIDECARS: Final = _alive("sidecar", "bleedwatch_sidecar_lines_total")
 
+SENT: Final = "bleedwatch_heartbeat_sent_timestamp_seconds"
+ARRIVED: Final = "bleedwatch_heartbeat_arrived_timestamp_seconds"
+
 CONTENT: Final = (
     Alert(
         name="BleedwatchBleed",
@@ -280,6 +283,30 @@ MONITOR: Final = (
         summary="A key file cannot be read",
         description="The old keys stay in use: what comes under new ones is not judged.",
         runbook="BW901",
+    ),
+    Alert(
+        name="BleedwatchHeartbeatMissing",
+        value=f"time() - max({ARRIVED})",
+        fires=f"> {thresholds.HEARTBEAT_SECONDS}",
+        hold="1m",
+        severity=Severity.HIGH,
+        owner="infrastructure",
+        summary="No heartbeat has come through for {{ $value | humanizeDuration }}",
+        description="A bleed would not be told either: the path from the sidecars to the api is "
+        "broken.",
+        runbook="BW902",
+    ),
+    Alert(
+        name="BleedwatchHeartbeatLost",
+        value=f"max by (sender) ({SENT}) - "
+        f"(max by (sender) ({ARRIVED}) or 0 * max by (sender) ({SENT}))",
+        fires=f"> {thresholds.HEARTBEAT_SECONDS}",
+        hold="5m",
+        severity=Severity.HIGH,
+        owner="infrastructure",
+        summary="The heartbeats of {{ $labels.sender }} do not arrive",
+        description="The sidecar runs and sends; a bleed that it saw would not be told.",
+        runbook="BW902",
     ),
     Alert(
         name="BleedwatchGone",

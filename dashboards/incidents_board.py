@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from dashboards.alerts import FINDINGS
+from dashboards import thresholds
+from dashboards.alerts import ARRIVED, FINDINGS, SENT
 from dashboards.engine_panels import KEY_FIGURES, SEEN, TRANSFERS
 from dashboards.panels import Panel, Query, Row, rates
 from dashboards.queries import rate, rise
@@ -66,6 +67,20 @@ TOLD: Final = (
         alarm_at=1,
         no_value="no outputs",
         runbook="BleedwatchOutputFailing",
+    ),
+    Panel(
+        title="Age of heartbeats",
+        description="How long ago the newest synthetic bleed that came through was made, and the "
+        "newest that a sidecar made: while it grows, a real one would not be told either.",
+        queries=(
+            Query(expr=f"time() - max({ARRIVED})", legend="arrived"),
+            Query(expr=f"time() - max({SENT})", legend="sent"),
+        ),
+        unit="s",
+        width=12,
+        alarm_at=thresholds.HEARTBEAT_SECONDS,
+        no_value="switched off",
+        runbook="BW902",
     ),
 )
 

@@ -19,6 +19,9 @@ UNRELEASED_TOKENS: Final = _RUNTIME.unreleased_tokens
 LAG_SECONDS: Final = 10
 """A finding is promised within seconds: later than this it is not."""
 
+HEARTBEAT_SECONDS: Final = 600
+"""Five heartbeats of two minutes: fewer are lost when a worker is replaced."""
+
 BATCH_SECONDS: Final = 0.5
 """Half of the second within which a finding is promised."""
 

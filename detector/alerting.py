@@ -14,12 +14,18 @@ from exporters.outputs.contract import Output
 from exporters.outputs.kafka import PARTS, Headers, KafkaOutput
 from exporters.outputs.notification import Kind, Notification
 from exporters.outputs.settings import KafkaOutputSettings
-from exporters.sending.announce import announce, announce_gone, monitor_notification
+from exporters.sending.announce import (
+    announce,
+    announce_gone,
+    announce_heartbeats,
+    monitor_notification,
+)
 from exporters.sending.lane import Lane
 from exporters.sending.leadership import Leadership
 from exporters.sending.sender import Sender
 from exporters.store import journal
 from exporters.store.database import Database
+from exporters.store.heartbeats import Hear
 from exporters.store.journal import Attempt
 from exporters.store.recording import Announce
 from ingest.broker import Message
@@ -36,6 +42,13 @@ def wall_ms() -> int:
 def announcer(settings: Settings) -> Announce:
     """Return what turns changes of incidents into rows of the outbox."""
     return partial(announce, outputs=settings.outputs, external_url=settings.sending.external_url)
+
+
+def heartbeat_announcer(settings: Settings, *, now_ms: Callable[[], int] = wall_ms) -> Hear:
+    """Return what tells the outputs for heartbeats that one has arrived."""
+    return lambda connection, beats: announce_heartbeats(
+        connection, beats, outputs=settings.outputs, now_ms=now_ms()
+    )
 
 
 def new_outputs(settings: Settings) -> list[Output]:

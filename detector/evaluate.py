@@ -127,7 +127,7 @@ class _Evaluation:
         path = self._folder / name
         try:
             return msgspec.json.Decoder(Bleed).decode_lines(path.read_bytes())
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, RecursionError):
             raise InputError(
                 "is no readable truth file", where=str(path), hint="see docs/evaluation.md"
             ) from None

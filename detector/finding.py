@@ -115,11 +115,22 @@ NO_OVERLAP = Evidence(
 """The evidence of rules that compare no text: contradictions, and what engines report."""
 
 
+class Digests(msgspec.Struct, frozen=True, kw_only=True):
+    """Keyed digests of the unexplained shingles: whether a text holds them, the secret tells.
+
+    `key` names the secret, `shingles` holds 8 bytes for each (SipHash-2-4, in base64 where it is
+    JSON).
+    """
+
+    key: str
+    shingles: bytes
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One detected bleed or fault. `id` is deterministic: a replay never makes a second one.
 
     `runtime` is what engines reported around a content finding, or the numbers that a rule without
-    text rests on.
+    text rests on. `digests` are there where runs of tokens were found under a secret that is kept.
     """
 
     id: str
@@ -137,6 +148,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     evidence: Evidence
     explanation: str
     runtime: dict[str, str] | None = None
+    digests: Digests | None = None
 
     @property
     def is_content(self) -> bool:

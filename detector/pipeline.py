@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,10 +20,12 @@ from detector.index.showings import Taint
 from detector.index.tenant_table import mark_of
 from detector.kernels.intake import learn_shown, take
 from detector.kernels.shingle import shingles
+from detector.match.allow_list import AllowList
 from detector.match.attribution import Attribution, Attributor
 from detector.match.boundary import party_name
 from detector.match.confidence import confidence, thresholds
 from detector.match.copies import Copies
+from detector.match.digests import Digester
 from detector.match.judge import Judge
 from detector.match.response_sketches import ResponseSketches
 from detector.match.sessions import SessionRepeats
@@ -56,25 +59,27 @@ class Detector:
     `warm` teaches it the past without judging; `observe` judges and returns the new findings, at
     most one per sink request and source tenant unless a later one is surer. Detectors of different
     pools may share a `memory`; `index_bytes` is this one's part of the index's byte budget.
-    `sketches` is told of every response that is judged.
+    `sketches` is told of every response that is judged; a `digester` makes what is kept of the
+    shingles that a finding rests on.
     """
 
     def __init__(
         self,
         settings: DetectionSettings,
         *,
-        allowed: Keys | None = None,
+        allowed: AllowList | None = None,
         memory: Memory | None = None,
         index_bytes: int | None = None,
         sketches: ResponseSketches | None = None,
+        digester: Digester | None = None,
     ) -> None:
         self._settings = settings
         self._sketches = sketches
-        self._allowed = np.empty(0, np.int64) if allowed is None else np.unique(allowed)
+        self._allowed = AllowList() if allowed is None else allowed
+        self._digester = digester
         self._memory = Memory(settings.commonness) if memory is None else memory
         self._seen, self._tainted = self._memory.seen, self._memory.tainted
         self._store = SequenceStore()
-        self._sampled = settings.index.sampling == "winnow"
         self._index = PostingIndex(
             self._store, memory_bytes=index_bytes or settings.index.memory_bytes
         )
@@ -182,7 +187,7 @@ class Detector:
             keys=keys, tagged=tagged, masked=masked, pool_keys=pool_keys,
         )  # fmt: skip
         if self._sketches is not None and is_sketched:
-            explained = (~rare & ~masked) | np.isin(keys, self._allowed)
+            explained = (~rare & ~masked) | self._allowed.holds(keys)
             self._sketches.add(sink, explained=explained, learning=self.learning)
         judged = [(each, self._judge.judge(*each)) for each in self._sinks(sink, hits)]
         findings = [one for (each, _), verdicts in judged for one in self._report(each, verdicts)]
@@ -259,7 +264,17 @@ class Detector:
             others=attribution.sources[1:],
         )
         finding = content_finding(match, confidence=sure, limits=limits, now_ms=self._now_ms)
-        return finding if self._is_news(finding.id, 0 if is_copy else best.tokens) else None
+        if not self._is_news(finding.id, 0 if is_copy else best.tokens):
+            return None
+        return finding if is_copy else self._digested(finding, sink, best)
+
+    def _digested(self, finding: Finding, sink: Sink, verdict: Verdict) -> Finding:
+        if self._digester is None:
+            return finding
+        are_tags = bool(len(self._memory.state))
+        key_id = sink.sequence.key_id
+        digests = self._digester.of(verdict.keys, are_tags=are_tags, key_id=key_id)
+        return msgspec.structs.replace(finding, digests=digests)
 
     def _is_news(self, finding_id: str, tokens: int) -> bool:
         """True for a new finding, or for a known one whose runs hold more tokens now."""
@@ -291,14 +306,11 @@ class Detector:
 
         What a sequence taught is taken back where it turns out to be somebody else's.
         """
-        slots, _ = self._index.table
         known = (
             self._memory.state,
             *self._tainted.tables,
             *self._seen.room_for(len(sequence.token_hashes), self._memory.now_ms),
             mark_of(party, sequence.started_at_ms),
-            slots,
-            not self._sampled,  # of a sample few keys are looked up: no use in fetching
             self._index.salt(sequence.kv_pool),
         )
         if prepared is None:

@@ -17,12 +17,14 @@ from detector.model import Sequence
 from detector.reading import OnProgress, Reading
 from detector.settings import DetectionSettings, WindowSettings
 from detector.sketch.token_table import Secret, TokenTable
-from ingest.allow_list import load_allow_lists
 from ingest.coverage import Coverage
 from ingest.key_file import ephemeral_secret, load_secret
 
 try:
+    from detector.kernels.siphash import tagger
+    from detector.match.digests import Digester
     from detector.pipeline import Detector
+    from ingest.allow_list import load_allow_lists
 except ModuleNotFoundError as error:  # pragma: no cover - depends on what is installed
     if error.name not in ("numba", "llvmlite"):
         raise
@@ -74,7 +76,7 @@ def replay(
         raise UsageError("standard input can be read only once", hint="give - once")
     window = settings.detection.window
     table = deployment_table(settings)
-    detector = new_detector(settings.detection, table)
+    detector = new_detector(settings.detection, table, deployment_digester(settings))
     reading = Reading(settings, table)
     sequences = reading.sequences(
         paths, log_format=format, engine=engine, kv_pool=kv_pool, on_progress=on_progress
@@ -214,9 +216,20 @@ def replay_hold_ms(window: WindowSettings) -> int:
     return window.grace_ms + window.longest_response_ms
 
 
-def new_detector(settings: DetectionSettings, table: TokenTable) -> Detector:
+def new_detector(
+    settings: DetectionSettings, table: TokenTable, digester: Digester | None = None
+) -> Detector:
     """Build a detector with the allow-lists that the settings name."""
-    return Detector(settings, allowed=load_allow_lists(settings.filter.allow_lists, table))
+    allowed = load_allow_lists(settings.filter.allow_lists, table, digester)
+    return Detector(settings, allowed=allowed, digester=digester)
+
+
+def deployment_digester(settings: Settings) -> Digester | None:
+    """Return what makes digests under the configured secret; None under one that nobody keeps."""
+    if settings.key_file is None:
+        return None
+    keys = load_secret(settings.key_file).keys()
+    return Digester(keys.tag_key, key_id=keys.key_id, tagger=tagger)
 
 
 def deployment_table(settings: Settings) -> TokenTable:

@@ -113,7 +113,9 @@ class FilterSettings(Section):
         "real traffic hold fewer.",
     )
     allow_lists: tuple[str, ...] = Field(
-        (), description="JSONL files of public token sequences (field `ids`) that never count."
+        (),
+        description="JSONL files of public token sequences (field `ids`), and of digests that "
+        "`bleedwatch findings allow-list` has written, that never count.",
     )
 
     @model_validator(mode="after")

@@ -1,6 +1,7 @@
 """Composition of `run sidecar`: logs beside an engine in, sealed messages out."""
 
 import logging
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -24,6 +25,7 @@ from ingest.audit_log import AuditLog
 from ingest.chat_template import ChatTemplate
 from ingest.coverage import Coverage
 from ingest.door import Door
+from ingest.heartbeat import Heartbeats
 from ingest.key_rotation import RotatingKeys
 from ingest.outlet import Outlet
 from ingest.schema_records import EngineEvent
@@ -69,6 +71,7 @@ class Running:
     keys: "HashKeys"
     outlet: Outlet
     beside: Callable[[], BesideHealth]
+    heartbeats: Heartbeats | None
     board: Board = field(init=False)
 
     def look(self) -> SidecarHealth:
@@ -81,6 +84,7 @@ class Running:
             spool=spooled.counts if spooled else None,
             spool_problem=spooled.problem if spooled else None,
             beside=self.beside(),
+            heartbeats=_last(self.heartbeats),
         )
 
 
@@ -124,9 +128,7 @@ def run(
     spool.
     """
     with (
-        pushing(
-            settings, table=lambda: HashKeys(settings).table, door=_make_door(settings)
-        ) as pushes,
+        pushing(settings, table=lambda: HashKeys(settings).table, door=doors(settings)) as pushes,
         scraping(settings) as scraped,
         kv_event_feeds(settings, lambda: HashKeys(settings)) as kv_events,
         composed(
@@ -228,18 +230,38 @@ def _running(
         place_of=lambda name: _place(settings, engine_name(name)),
         now_ms=lambda: int(time.time() * 1000),
     )
+    heartbeats = _heartbeats(settings, sending, keys)
     sidecar = Sidecar(
         inputs,
         sending,
         settings.sidecar,
         table=keys.table,
         checkpoint=checkpoint,
-        feeds=(*feeds, reports),
+        feeds=(*feeds, reports, *([heartbeats.records] if heartbeats else [])),
         on_turn=on_turn,
     )
-    running = Running(sidecar, keys, outlet, beside_of)
+    running = Running(sidecar, keys, outlet, beside_of, heartbeats)
     running.board = Board(running.look, settings.metrics, path=settings.sidecar.health_file)
     return running
+
+
+def _heartbeats(settings: Settings, sending: Sending, keys: HashKeys) -> Heartbeats | None:
+    """Return what makes heartbeats; every sidecar has a name of its own, or nobody misses one."""
+    if settings.heartbeat.every_ms is None:
+        return None
+    return Heartbeats(
+        settings.sidecar.engine or socket.gethostname(),
+        every_ms=settings.heartbeat.every_ms,
+        time=sending.time,
+        key_id=lambda: keys.rotating.current.key_id,
+        wall_ms=lambda: int(time.time() * 1000),
+    )
+
+
+def _last(heartbeats: Heartbeats | None) -> dict[str, int]:
+    if heartbeats is None or heartbeats.sent_ms is None:
+        return {}
+    return {heartbeats.sender: heartbeats.sent_ms}
 
 
 def _place(settings: Settings, name: str) -> Place:
@@ -249,7 +271,7 @@ def _place(settings: Settings, name: str) -> Place:
 
 def _make_input(settings: Settings, signals_of: SignalsOf | None) -> MakeInput:
     """Return what puts the reader of a log together with the doors and the signals."""
-    make_door = _make_door(settings)
+    make_door = doors(settings)
 
     def make(log: LineSource, coverage: Coverage, before: LogMark | None) -> SidecarInput:
         if matches(log.name, settings.sidecar.audit_files):
@@ -279,7 +301,8 @@ def _make_input(settings: Settings, signals_of: SignalsOf | None) -> MakeInput:
     return make
 
 
-def _make_door(settings: Settings) -> MakeDoor:
+def doors(settings: Settings) -> MakeDoor:
+    """Return what makes doors with the tenant rules of the settings."""
     tenancy, template = Tenancy(settings.tenancy), ChatTemplate(settings.template)
     engine = settings.sidecar.engine
 

@@ -17,14 +17,15 @@ NOT_UP = frozenset({OK, "unreachable"})
 def beside(pushes: Pushing, scraped: Scraping, kv_events: Iterable[KvEventFeed]) -> BesideHealth:
     """Return it as of now; from the thread of the loop."""
     return BesideHealth(
-        push=None if pushes.intake is None else _push(pushes.intake),
+        push=None if pushes.intake is None else push_health(pushes.intake),
         kv_events=tuple(map(_kv_events, kv_events)),
         engines=_engines(scraped),
         dropped_samples=scraped.background.dropped,
     )
 
 
-def _push(intake: PushIntake) -> PushHealth:
+def push_health(intake: PushIntake) -> PushHealth:
+    """Return what came through a push port."""
     coverage = intake.coverage
     incomplete: Counter[str] = Counter()
     for row in coverage.losses():

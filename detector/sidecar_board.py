@@ -92,6 +92,7 @@ def _state(health: SidecarHealth) -> SidecarState:
         spool=None if health.spool is None else _spool(health.spool),
         push=_push(health.beside),
         kv_events=_kv_events(health.beside),
+        heartbeats=health.heartbeats,
     )
 
 

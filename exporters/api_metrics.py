@@ -1,7 +1,7 @@
 """Every metric of an api in one list, read from its state when the metrics are asked for.
 
-No label names a tenant, request, engine, pool or incident: the number of series is bounded by
-partitions, outputs and fixed words. What is not known yet is absent, never zero.
+No label names a tenant, request, pool or incident: the number of series is bounded by partitions,
+outputs, senders of heartbeats and fixed words. What is not known yet is absent, never zero.
 """
 
 from collections.abc import Callable, Mapping
@@ -79,6 +79,13 @@ API: tuple[Read[ApiState], ...] = (
         "1 while what is sent to an output does not arrive.",
         _by_word(lambda state: {word: int(it) for word, it in state.failing_outputs.items()}),
         ("output",),
+    ),
+    Read(
+        "bleedwatch_heartbeat_arrived_timestamp_seconds",
+        "gauge",
+        "When the newest heartbeat that has arrived was made, by who made it.",
+        lambda state: {(sender,): ms / 1000 for sender, ms in state.heartbeats.items()},
+        ("sender",),
     ),
 )
 

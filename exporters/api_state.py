@@ -23,6 +23,8 @@ class ApiState:
     outbox: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     """Notifications in the store by output and state; outputs are named by the settings."""
     failing_outputs: Mapping[str, bool] = field(default_factory=dict)
+    heartbeats: Mapping[str, int] = field(default_factory=dict)
+    """When the newest heartbeat that arrived was made, in Unix milliseconds, by sender."""
     store_failures: int = 0
 
 

@@ -1,12 +1,14 @@
 """A small HTTP server that answers /livez, /readyz and /metrics from a thread of its own."""
 
+import contextlib
 import json
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from http.server import ThreadingHTTPServer
-from threading import Thread
-from typing import ClassVar
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from typing import ClassVar, TypeAlias
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry
@@ -18,8 +20,18 @@ from exporters.settings import MetricsSettings
 Probe = Callable[[], Sequence[str]]
 """Returns why not; nothing when all is well. Called in the server's threads."""
 
+Connection: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"
+"""As the standard library names it; it is a socket here."""
+
 REQUEST_SECONDS = 5.0
 """A client that sends its request slower than this is dropped: probes take milliseconds."""
+
+MOST_CONNECTIONS = 64
+"""Connections at once, each with a thread. One more ends the oldest: who came last may be a probe,
+and what stays open for long is none."""
+
+CONNECTION_SECONDS = 15.0
+"""How long a connection may last: a scrape takes less than a second, and comes anew."""
 
 POLL_SECONDS = 0.1
 """How often the server looks whether it is to close."""
@@ -67,11 +79,47 @@ class HealthServer:
 
 
 class _Server(ThreadingHTTPServer):
+    """Ends connections that are too many or too old, so that nobody keeps probes out."""
+
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 2 * MOST_CONNECTIONS
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._began: dict[object, float] = {}
+        self._lock = Lock()
+        super().__init__(address, handler)
+
+    def verify_request(self, request: object, client_address: object) -> bool:  # noqa: ARG002 - its form
+        """Take every connection, and note since when it lasts."""
+        with self._lock:
+            self._began[request] = time.monotonic()
+            oldest = list(self._began)[:-MOST_CONNECTIONS]
+        _end(oldest)
+        return True
+
+    def shutdown_request(self, request: Connection) -> None:
+        with self._lock:
+            self._began.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Is called several times a second by the thread that accepts connections."""
+        before = time.monotonic() - CONNECTION_SECONDS
+        with self._lock:
+            old = [one for one, began_s in self._began.items() if began_s < before]
+        _end(old)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing: a client that went away is no event, and a traceback may hold anything."""
+
+
+def _end(connections: list[object]) -> None:
+    """End connections for both sides; their threads see the end of what they read."""
+    for one in connections:
+        if isinstance(one, socket.socket):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
 
 class _Server6(_Server):

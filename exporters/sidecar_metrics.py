@@ -1,7 +1,8 @@
 """Every metric of a sidecar in one list, read from its state when the metrics are asked for.
 
-No label holds a tenant, a request, an engine or a file: the number of series is bounded by fixed
-words. What cannot be known, such as the spool of a sidecar without one, is absent, never zero.
+No label holds a tenant, a request or a file, nor an engine but the one that names the sidecar in
+its heartbeats: the number of series is bounded by fixed words. What cannot be known, such as the
+spool of a sidecar without one, is absent, never zero.
 """
 
 from collections.abc import Callable, Mapping
@@ -240,6 +241,13 @@ SIDECAR: tuple[Read[SidecarState], ...] = (
         "Engine events and sequences made of KV events, and requests without a tenant.",
         _kv(lambda events: events.told),
         ("what",),
+    ),
+    Read(
+        "bleedwatch_heartbeat_sent_timestamp_seconds",
+        "gauge",
+        "When the last heartbeat was made.",
+        lambda state: {(sender,): ms / 1000 for sender, ms in state.heartbeats.items()},
+        ("sender",),
     ),
 )
 

@@ -69,6 +69,8 @@ class SidecarState:
     spool: SpoolState | None = None
     push: PushState | None = None
     kv_events: KvEventsState | None = None
+    heartbeats: Mapping[str, int] = field(default_factory=dict)
+    """When the last heartbeat was made, in Unix milliseconds, by its sender."""
 
 
 class SidecarSource(Protocol):

@@ -63,7 +63,7 @@ def decode(value: bytes | None, *, ring: KeyRing, partition: int, ranges: int) -
         raise _malformed("it is empty or too large")
     try:
         envelope = _ENVELOPE.decode(value)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         raise _malformed("it has no envelope of this version") from None
     if envelope.magic != _MAGIC:
         raise _malformed("it is of another version")
@@ -71,7 +71,7 @@ def decode(value: bytes | None, *, ring: KeyRing, partition: int, ranges: int) -
     plain = ring.open(envelope.key_id, sealed, _ASSOCIATED % (partition, ranges))
     try:
         told = _TOLD.decode(plain)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         raise _malformed("what is sealed in it has another form") from None
     for sketch in told.sketches:
         _check(sketch, partition, ranges)

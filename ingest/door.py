@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from detector.errors import RecordError
+from detector.heartbeat import is_reserved
 from detector.model import (
     MAX_SEQUENCE_TOKENS,
     PART_OVERLAP,
@@ -47,8 +48,9 @@ class _Part(NamedTuple):
 class Door:
     """Turns the requests of one or more sources into sequences under one key.
 
-    Refusal reasons: bad_text, time_range, number_range, too_many_tokens, token_id_range. A request
-    is refused whole: an answer without its own prompt would look like a bleed of that prompt.
+    Refusal reasons: bad_text, time_range, number_range, too_many_tokens, token_id_range,
+    reserved_tenant. A request is refused whole: an answer without its own prompt would look like a
+    bleed of that prompt.
     """
 
     def __init__(
@@ -116,6 +118,7 @@ class Door:
             self._coverage.unmapped()
         else:
             _check_text(tenant)
+            _check_free(tenant)
         return tenant
 
     def _admit(self, request: RawRequest) -> list[Sequence]:
@@ -230,6 +233,12 @@ def _check_text(text: str) -> None:
         raise RecordError(
             "bad_text", f"a name is longer than {MAX_TEXT_CHARS} characters or not printable"
         )
+
+
+def _check_free(tenant: str) -> None:
+    """Refuse a name under which nothing would be told to anybody."""
+    if is_reserved(tenant):
+        raise RecordError("reserved_tenant", "the tenant has a name of heartbeats")
 
 
 def _check_numbers(request: RawRequest) -> None:

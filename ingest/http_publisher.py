@@ -163,7 +163,7 @@ class HttpPublisher:
                 hint="see whether bleedwatch run all --listen runs there, and check http.url",
             ) from None
         if not 200 <= status < 300:
-            raise _refused(status, said, self._where)
+            raise refusal(status, said, self._where)
 
     def _answer(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         try:
@@ -182,10 +182,11 @@ class _Problem(msgspec.Struct):
     detail: str = ""
 
 
-def _refused(status: int, said: bytes, where: str) -> BrokerError:
+def refusal(status: int, said: bytes, where: str) -> BrokerError:
+    """Return the error that an answer is, with what the receiver says if that is a sentence."""
     try:
         detail = msgspec.json.decode(said, type=_Problem).detail
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         detail = ""
     shown = detail[:200] if detail.isprintable() else ""
     return BrokerError(

@@ -185,7 +185,7 @@ class KafkaReader:
         partition = self._existing(at)
         try:
             found: OffsetAndTimestamp | None = self._consumer.offsets_for_times(
-                {partition: timestamp_ms}, timeout_ms=self._timeout_ms
+                {partition: max(0, timestamp_ms)}, timeout_ms=self._timeout_ms
             )[partition]
         except KafkaError as error:
             raise broker_error(error, where=f"topic {at.topic}") from None

@@ -106,6 +106,7 @@ class RuntimeSample(Record):
     engine_version: Text | None = None
     role: EngineRole | None = None
     pool_tokens: Count | None = None
+    configured_pool_tokens: Count | None = None
     context_tokens: Count | None = None
     max_input_tokens: Count | None = None
     used_tokens: Count | None = None

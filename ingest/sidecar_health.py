@@ -52,6 +52,8 @@ class SidecarHealth(msgspec.Struct):
     """What waits on disk, and what was given up for room; None without a spool."""
     beside: BesideHealth = BesideHealth()
     """Pushes, KV events, engines."""
+    heartbeats: dict[str, int] = msgspec.field(default_factory=dict)
+    """When the last heartbeat was made, by its sender; empty if none is."""
 
 
 def health_of(
@@ -62,6 +64,7 @@ def health_of(
     spool: SpoolCounts | None = None,
     spool_problem: BleedwatchError | None = None,
     beside: BesideHealth | None = None,
+    heartbeats: dict[str, int] | None = None,
 ) -> SidecarHealth:
     """Look at a sidecar; `spool_problem` says why messages go to the spool."""
     sending = sidecar.sending
@@ -88,6 +91,7 @@ def health_of(
         logs=logs,
         spool=spool,
         beside=beside or BesideHealth(),
+        heartbeats=heartbeats or {},
     )
 
 

@@ -1,6 +1,7 @@
 """Which logs a sidecar follows: what the patterns match now, each opened where it was left."""
 
 import glob
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -19,9 +20,31 @@ from ingest.tail.source import LineSource
 LOOK_S: Final = 2.0
 """How often the patterns are looked at: an engine needs longer than that to start."""
 
+MOST_PASSED_OVER: Final = 1_000
+"""Files that are told of in the log; of further ones nothing is said."""
+
 STDIN: Final = "-"
 
+_log = logging.getLogger(__name__)
+
 MakeInput = Callable[[LineSource, Coverage, LogMark | None], SidecarInput]
+
+
+def matching(pattern: str) -> tuple[list[str], list[str]]:
+    """Return the files that a pattern matches now, sorted, and those whose name is no text.
+
+    The name of a log stands in records and in the checkpoint, which hold text only.
+    """
+    paths = sorted(path for path in glob.glob(pattern, recursive=True) if not Path(path).is_dir())
+    return [path for path in paths if _is_text(path)], [p for p in paths if not _is_text(p)]
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
@@ -32,7 +55,9 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 class SidecarInputs:
     """The inputs of a sidecar; files that come later are found. `before` is by name of log.
 
-    Raises InputError for standard input that is closed, and for a FIFO that cannot be opened.
+    Raises InputError for standard input that is closed, and for a FIFO that is named and cannot be
+    opened. What only a pattern finds is passed over then, with a line in the log: whoever may write
+    into a folder of logs must not end the reading of others.
     """
 
     def __init__(
@@ -49,6 +74,7 @@ class SidecarInputs:
         self._before = before
         self._inputs: dict[str, SidecarInput] = {}
         self._looked_s: float | None = None
+        self._passed_over: set[str] = set()
 
     def __iter__(self) -> Iterator[SidecarInput]:
         return iter(self._inputs.values())
@@ -70,7 +96,12 @@ class SidecarInputs:
         is_first, self._looked_s = self._looked_s is None, now_s
         for name in self._matched():
             if name not in self._inputs:
-                self._inputs[name] = self._opened(name, is_first=is_first)
+                try:
+                    self._inputs[name] = self._opened(name, is_first=is_first)
+                except InputError as error:
+                    if name in self._settings.followed:
+                        raise
+                    self._pass_over(name, error.what)
 
     def close(self) -> None:
         """Let go of all files."""
@@ -82,8 +113,10 @@ class SidecarInputs:
         found: dict[str, None] = {}
         for pattern in self._settings.followed:
             if pattern != STDIN and glob.has_magic(pattern):
-                paths = sorted(glob.glob(pattern, recursive=True))
-                found.update(dict.fromkeys(path for path in paths if not Path(path).is_dir()))
+                paths, nameless = matching(pattern)
+                found.update(dict.fromkeys(paths))
+                for path in nameless:
+                    self._pass_over(path, "its name is no text")
             else:
                 found[pattern] = None
         # the name of a log whose new file is not there yet is known from its checkpoint
@@ -92,6 +125,11 @@ class SidecarInputs:
         )
         live = [Path(name) for name in found if name != STDIN]
         return [name for name in found if name == STDIN or not is_rotated(Path(name), live)]
+
+    def _pass_over(self, name: str, why: str) -> None:
+        if name not in self._passed_over and len(self._passed_over) < MOST_PASSED_OVER:
+            self._passed_over.add(name)
+            _log.warning("%a is not followed: %s", name, why)
 
     def _is_ours(self, name: str) -> bool:
         return matches(name, self._settings.followed)

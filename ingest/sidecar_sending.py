@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from detector.errors import BrokerError
+from detector.heartbeat import is_reserved
 from ingest.broker import Message
+from ingest.heartbeat import StreamTime
 from ingest.outlet import Outlet
 from ingest.packing import Packer
 from ingest.packing_forms import ClearForm, SealedForm
@@ -61,6 +63,8 @@ class Sending:
         self._underway: dict[int, _Underway] = {}
         self._next = 0
         self._retry_s = 0.0
+        self.time = StreamTime()
+        """What time it is in what is sent."""
         self.records: Counter[str] = Counter()
         self.tokens = 0
         self.failed_sends = 0
@@ -83,8 +87,7 @@ class Sending:
         for record in records:
             match record:
                 case SequenceRecord():
-                    self.records["sequence"] += 1
-                    self.tokens += record.token_count
+                    self._count(record, now_s)
                     self._send(self._sequences.add(record, now_s))
                 case EngineEvent():
                     self.records["event"] += 1
@@ -111,6 +114,14 @@ class Sending:
     def is_safe(self, number: int) -> bool:
         """Tell whether every message before a number is safe."""
         return all(one >= number for one in self._underway)
+
+    def _count(self, record: SequenceRecord, now_s: float) -> None:
+        if is_reserved(record.tenant):
+            self.records["heartbeat"] += 1
+            return
+        self.records["sequence"] += 1
+        self.tokens += record.token_count
+        self.time.hear(record.ended_at_ms, now_s)
 
     def _send(self, messages: Sequence[Message]) -> None:
         for message in messages:

@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+
+import msgspec
 
 from ingest.broker import Message
 from ingest.partitioning import message_bytes
 from ingest.record_headers import EventTimes, event_times
 
 
-class SpoolCounts(NamedTuple):
+class SpoolCounts(msgspec.Struct, frozen=True):
     """What a spool holds, and what it has done since it was opened."""
 
     messages: int

@@ -114,7 +114,7 @@ class Segment:
             return None
         try:
             return Stored(_decoder.decode(body), offset + _FRAME.size + length)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None
 
     def messages(self, offset: int) -> Iterator[Stored]:

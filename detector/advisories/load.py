@@ -10,6 +10,7 @@ import yaml
 
 from detector.advisories.model import Advisory, Features
 from detector.advisories.versions import problems as range_problems
+from detector.yaml_text import plain_values
 
 FILES: Final = ("sglang.yaml", "vllm.yaml", "caches.yaml", "engines.yaml")
 FEATURES: Final = "features.yaml"
@@ -51,7 +52,7 @@ def check(texts: Iterable[tuple[str, str]]) -> list[Problem]:
     seen: dict[str, str] = {}
     for file, text in texts:
         try:
-            entries = yaml.safe_load(text)
+            entries = plain_values(text)
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             place = "" if mark is None else f" in line {mark.line + 1}"
@@ -68,8 +69,8 @@ def check(texts: Iterable[tuple[str, str]]) -> list[Problem]:
 def _entry_problems(
     file: str, number: int, entry: object, seen: dict[str, str]
 ) -> Iterator[Problem]:
-    name = str(entry.get("id", "")) if isinstance(entry, dict) else ""
-    name = name or f"entry {number}"
+    given = entry.get("id") if isinstance(entry, dict) else None
+    name = given if given and isinstance(given, str) else f"entry {number}"
     try:
         advisory = msgspec.convert(entry, Advisory)
     except msgspec.ValidationError as error:

@@ -16,7 +16,7 @@ from exporters.incidents.model import ChangeKind
 from exporters.readiness import Pulse
 from exporters.sending.sender import LaneState
 from exporters.settings import MetricsSettings
-from exporters.store import incidents, outbox
+from exporters.store import heartbeats, incidents, outbox
 from exporters.store.database import Database
 
 LOOK_S: Final = 10.0
@@ -67,6 +67,7 @@ class Board:
             changes={kind.value: self._keeper.changes[kind.value] for kind in ChangeKind},
             lag_records=self._stored.lag_records,
             incidents=self._stored.incidents,
+            heartbeats=self._stored.heartbeats,
             outbox=none | dict(self._stored.outbox),
             failing_outputs={lane.output: lane.is_failing or lane.is_gone for lane in lanes},
             store_failures=self._keeper.store_failures,
@@ -94,11 +95,13 @@ class Board:
             with self._database.read() as connection:
                 states = incidents.count_by_state(connection)
                 waiting = outbox.counts(connection)
+                beats = heartbeats.latest(connection)
             lag = self._recorder.lag()
         except BleedwatchError:
             return  # the next turn of the loop meets the same, and tells it
         self._stored = ApiState(
             lag_records={(at.topic, at.partition): count for at, count in lag.items()},
+            heartbeats=beats,
             incidents={state.value: count for state, count in states.items()},
             outbox={
                 (output, str(state)): count

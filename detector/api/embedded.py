@@ -9,6 +9,7 @@ from detector.api.run_api import Running, running
 from detector.api.serving import serving_api
 from detector.config.root import Settings
 from detector.errors import StoreError
+from exporters.joined import Joined
 from exporters.store.database import open_store
 from ingest.broker import Reader
 
@@ -16,14 +17,18 @@ TURN_S: Final = 0.2
 """How often results are recorded: what a broker in memory keeps lasts for many times that."""
 
 
-def keeper_of(settings: Settings) -> Callable[[Reader], AbstractContextManager[Callable[[], None]]]:
+def keeper_of(
+    settings: Settings, metrics: Joined
+) -> Callable[[Reader], AbstractContextManager[Callable[[], None]]]:
     """Return what keeps the results of a stream; see `keeping`."""
-    return lambda reader: keeping(settings, reader)
+    return lambda reader: keeping(settings, reader, metrics)
 
 
 @contextmanager
-def keeping(settings: Settings, reader: Reader) -> Iterator[Callable[[], None]]:
+def keeping(settings: Settings, reader: Reader, metrics: Joined) -> Iterator[Callable[[], None]]:
     """Give what records results that have come; to be called between the turns of the stream.
+
+    The API shows `metrics`, to which those of the api are added.
 
     The last are recorded when the block ends, and what is to be sent until then is sent, or waits
     in the store for the next start. Raises StoreError, also for results that it refused to the end,
@@ -32,8 +37,9 @@ def keeping(settings: Settings, reader: Reader) -> Iterator[Callable[[], None]]:
     with (
         closing(open_store(settings.store)) as database,
         running(settings, database, reader, pause=_go_on, resumes=False) as api,
-        serving_api(settings, database, api.board, on_change=api.wake),
+        serving_api(settings, database, api.board, on_change=api.wake, metrics=metrics),
     ):
+        metrics.add(api.board.metrics.registry)
         recorded_s = time.monotonic()
 
         def record() -> None:

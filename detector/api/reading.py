@@ -11,7 +11,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from detector.errors import RecordError
-from detector.finding import Finding
+from detector.finding import Digests, Finding
+from detector.heartbeat import RULE, is_reserved, sent_ms
+from exporters.store.heartbeats import Heartbeat
 from exporters.store.request_rows import StoredRequest
 from ingest.broker import BrokerRecord
 from ingest.limits import MAX_COUNT, MAX_TEXT_CHARS, MAX_TIME_MS
@@ -29,6 +31,10 @@ MAX_SENTENCE_CHARS: Final = 8 * MAX_TEXT_CHARS
 MAX_FINDING_BYTES: Final = 2**20
 """Largest finding: runs and equally good sources are few; more is no finding of ours."""
 
+DIGEST_BYTES: Final = 8
+MAX_DIGEST_BYTES: Final = 4_096 * DIGEST_BYTES
+"""What is kept of a finding's shingles at most: 32 KiB."""
+
 REASONS: Final = frozenset(
     {"empty", "undecodable", "wrong_type", "schema_version", "too_large", "out_of_bounds"}
 )
@@ -36,6 +42,7 @@ REASONS: Final = frozenset(
 
 _DECODER: Final = msgspec.json.Decoder(Finding)
 _ID: Final = re.compile(r"[0-9a-zA-Z._-]{1,128}")
+_KEY: Final = re.compile(r"[0-9a-f]{1,64}")
 _RULE: Final = re.compile(r"BW\d{3}")
 
 
@@ -64,6 +71,14 @@ def read_finding(message: BrokerRecord) -> Finding:
     return finding
 
 
+def heartbeat_of(finding: Finding) -> Heartbeat | None:
+    """Return the heartbeat that a finding is; None if it is about somebody."""
+    made_ms = sent_ms(finding.sink.request_id)
+    if finding.rule != RULE or made_ms is None:
+        return None
+    return Heartbeat(finding.engine, made_ms)
+
+
 def read_rows(message: BrokerRecord) -> Rows:
     """Return the rows of a message; never raises for bad data."""
     opened = open_records(RequestRow, message)
@@ -83,11 +98,30 @@ def read_rows(message: BrokerRecord) -> Rows:
 def _fits(finding: Finding) -> bool:
     named = _ID.fullmatch(finding.id) and _RULE.fullmatch(finding.rule) and finding.kv_pool
     texts = (finding.kv_pool, finding.engine, finding.model, *_names(finding))
+    if finding.rule == RULE and not _is_heartbeat(finding):
+        return False
     short = all(len(text) <= MAX_TEXT_CHARS for text in texts)
     times = (finding.observed_at_ms, finding.detected_at_ms)
     in_time = all(abs(at_ms) <= MAX_TIME_MS for at_ms in times)
-    whole = msgspec.to_builtins(finding)
+    whole = msgspec.to_builtins(msgspec.structs.replace(finding, digests=None))
+    if finding.digests is not None and not _are_digests(finding.digests):
+        return False
     return bool(named) and short and in_time and _all_fit(whole)
+
+
+def _are_digests(told: Digests) -> bool:
+    size = len(told.shingles)
+    return (
+        0 < size <= MAX_DIGEST_BYTES
+        and size % DIGEST_BYTES == 0
+        and _KEY.fullmatch(told.key) is not None
+    )
+
+
+def _is_heartbeat(finding: Finding) -> bool:
+    """Whether it is what it says, and hides nobody's bleed."""
+    tenants = (finding.sink.tenant, finding.source.tenant)
+    return heartbeat_of(finding) is not None and all(map(is_reserved, tenants))
 
 
 def _names(finding: Finding) -> Iterator[str]:

@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from detector.api.reading import read_finding, read_rows
+from detector.api.reading import heartbeat_of, read_finding, read_rows
 from detector.errors import RecordError
 from detector.finding import Finding
 from exporters.incidents.model import Change
 from exporters.incidents.settings import IncidentSettings
+from exporters.store import heartbeats
 from exporters.store.database import Database
+from exporters.store.heartbeats import Hear
 from exporters.store.offsets import Offsets, put_offsets, read_offsets
 from exporters.store.recording import Announce, Recorded, record_findings, resolve_quiet
 from exporters.store.request_rows import StoredRequest, put_requests
@@ -40,8 +42,9 @@ class Recorder:
     """Records what comes from a reader; for one thread.
 
     `now_ms` is wall time. `announce` gets the changes of incidents inside the transaction that
-    makes them. When the store fails, what was read is kept and written by the next `turn`. Without
-    `resumes` offsets are neither looked up nor kept: the broker is as old as this process.
+    makes them, and `hear` of heartbeats. When the store fails, what was read is kept and written by
+    the next `turn`. Without `resumes` offsets are neither looked up nor kept: the broker is as old
+    as this process.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Recorder:
         topics: TopicNames,
         settings: IncidentSettings,
         announce: Announce,
+        hear: Hear,
         now_ms: Callable[[], int],
         resumes: bool = True,
     ) -> None:
@@ -60,6 +64,7 @@ class Recorder:
         self._topics = topics
         self._settings = settings
         self._announce = announce
+        self._hear = hear
         self._now_ms = now_ms
         self._resumes = resumes
         self._unwritten: list[BrokerRecord] = []
@@ -151,9 +156,14 @@ class Recorder:
             stored = read_offsets(connection) if self._resumes else {}
             fresh = [one for one in batch if one.offset >= stored.get(one.at, 0)]
             put_requests(connection, (row for one in fresh for row in one.rows))
+            told = [finding for one in fresh for finding in one.findings]
+            beats = [beat for beat in map(heartbeat_of, told) if beat is not None]
+            if beats:
+                heartbeats.put(connection, beats, now_ms=self._now_ms())
+                self._hear(connection, beats)
             recorded = record_findings(
                 connection,
-                (finding for one in fresh for finding in one.findings),
+                (finding for finding in told if heartbeat_of(finding) is None),
                 self._settings,
                 now_ms=self._now_ms(),
             )

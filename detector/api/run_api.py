@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from detector.alerting import announcer, new_sender, wall_ms
+from detector.alerting import announcer, heartbeat_announcer, new_sender, wall_ms
 from detector.api.board import Board
 from detector.api.keeper import Keeper
 from detector.api.looking_back import looking_back
 from detector.api.recorder import Recorder
 from detector.api.serving import serving_api
 from detector.config.root import Settings
+from exporters.store import heartbeats
 from exporters.store.database import Database, open_store
 from ingest.broker import Reader
 from ingest.kafka_io import KafkaReader
@@ -94,10 +95,14 @@ def running(
         topics=topic_names(settings.kafka.topic_prefix),
         settings=settings.incidents,
         announce=announcer(settings),
+        hear=heartbeat_announcer(settings),
         now_ms=wall_ms,
         resumes=resumes,
     )
     recorder.start()
+    if settings.heartbeat.every_ms is None:
+        with database.write() as connection:
+            heartbeats.forget_all(connection)
     sender = new_sender(settings, database, holder=holder_name())
     keeper = Keeper(
         recorder,

@@ -13,6 +13,7 @@ from exporters.http.app import guarded
 from exporters.http.parts import Parts
 from exporters.http.server import HttpServer
 from exporters.http.shown_metrics import metrics_of
+from exporters.joined import Joined
 from exporters.store.database import Database
 from exporters.store.journal import Attempt
 from ingest.http_port import PatientProtocol, listening
@@ -23,18 +24,24 @@ READ_S: Final = 10.0
 
 @contextmanager
 def serving_api(
-    settings: Settings, database: Database, board: Board, *, on_change: Callable[[], None]
+    settings: Settings,
+    database: Database,
+    board: Board,
+    *,
+    on_change: Callable[[], None],
+    metrics: Joined | None = None,
 ) -> Iterator[int | None]:
     """Serve the API for the time of a `with` block, and give its port; None without `api.port`.
 
-    `on_change` is called when people have changed what alerts depend on. Raises SettingsError if
-    the address or a file of tokens cannot be used.
+    `on_change` is called when people have changed what alerts depend on. `metrics` are those of the
+    whole process, where that is more than the board's. Raises SettingsError if the address or a
+    file of tokens cannot be used.
     """
     if settings.api.port is None:
         yield None
         return
     access = Access(settings.api, clock=time.monotonic, now_ms=wall_ms)
-    app = guarded(_parts(settings, database, board, on_change), access)
+    app = guarded(_parts(settings, database, board, on_change, metrics), access)
     bound = listening(settings.api.host, settings.api.port, section="api")
     server = HttpServer(app, bound, protocol=type("_Bound", (PatientProtocol,), {"head_s": READ_S}))
     try:
@@ -44,7 +51,11 @@ def serving_api(
 
 
 def _parts(
-    settings: Settings, database: Database, board: Board, on_change: Callable[[], None]
+    settings: Settings,
+    database: Database,
+    board: Board,
+    on_change: Callable[[], None],
+    metrics: Joined | None,
 ) -> Parts:
     def tested(names: Sequence[str]) -> list[Attempt]:
         return send_test(chosen(settings, names), database)
@@ -55,7 +66,7 @@ def _parts(
         announce=announcer(settings),
         on_change=on_change,
         send_test=tested,
-        metrics=metrics_of(board.metrics.registry),
+        metrics=metrics_of(board.metrics.registry if metrics is None else metrics.registry),
         not_ready=board.not_ready,
         now_ms=wall_ms,
     )

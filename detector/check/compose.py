@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from detector.check.container import Container, Script, is_shell
+from detector.check.container import Container, Script, is_shell, script_at
 from detector.check.manifests import script_of
 from detector.check.placed import Placed
 from detector.check.shell import Word, commands
@@ -33,9 +33,8 @@ def _container(name: str, at: Placed) -> Container:
     for part in (entrypoint, command):
         if part is None:
             continue
-        if script is None and is_shell(tuple(word.text for word in words)):
-            first = part if part.items is None else part.items[0]
-            script = script_of(first)
+        if script is None and is_shell(words) and part.items != ():
+            script = script_of(part if part.items is None else part.items[0])
         words += _words(part, environment)
     if script is None:
         script = _script(command)
@@ -62,10 +61,8 @@ def _words(part: Placed, environment: dict[str, str | None]) -> list[Word]:
 def _script(command: Placed | None) -> Script | None:
     """Return the script of `command: [bash, -c, SCRIPT]`."""
     items = () if command is None or command.items is None else command.items
-    for number in range(1, len(items)):
-        if is_shell(tuple(one.text or "" for one in items[:number])):
-            return script_of(items[number])
-    return None
+    number = script_at([Word(one.text or "", one.where) for one in items])
+    return None if number is None else script_of(items[number])
 
 
 def _environment(at: Placed) -> dict[str, str | None]:

@@ -1,6 +1,6 @@
 """A container as manifests and compose files describe it, and the engine that it starts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -15,9 +15,13 @@ from detector.check.launch import (
     served_by_image,
     unseen,
 )
-from detector.check.shell import Command, Word, commands, expanded
+from detector.check.shell import Command, Expansion, Word, commands
+from detector.errors import InputError
 
 _SHELLS: Final = ("sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash", "/usr/bin/env bash")
+
+MAX_WORDS: Final = 4_096
+"""Words of a command; what starts an engine has some dozens."""
 
 EXTRA: Final = "VLLM_ADDITIONAL_ARGS"
 """A variable whose flags KServe's templates add to those of vLLM."""
@@ -50,13 +54,31 @@ class Container(NamedTuple):
     exposed: str = ""
 
 
-def is_shell(words: tuple[str, ...]) -> bool:
+def is_shell(words: Sequence[Word]) -> bool:
     """Tell whether words start a shell that takes its script from the next one."""
-    return len(words) > 1 and words[0] in _SHELLS and words[-1].startswith("-") and "c" in words[-1]
+    return len(words) > 1 and words[0].text in _SHELLS and _takes_script(words[-1])
+
+
+def script_at(words: Sequence[Word]) -> int | None:
+    """Return which word is the script of the shell that words start, None if they start none."""
+    if not words or words[0].text not in _SHELLS:
+        return None
+    flags = (number for number in range(1, len(words) - 1) if _takes_script(words[number]))
+    return next((number + 1 for number in flags), None)
+
+
+def _takes_script(word: Word) -> bool:
+    return word.text.startswith("-") and "c" in word.text
 
 
 def engine_in(container: Container) -> Engine | None:
-    """Return the engine that a container starts, None if it starts none."""
+    """Return the engine that a container starts, None if it starts none.
+
+    Raises InputError for a command that is too long to be one.
+    """
+    if len(container.words) > MAX_WORDS:
+        what = f"a command of more than {MAX_WORDS:,} words"
+        raise InputError(what, where=container.where, hint="give the engines' containers only")
     launch, environment = _launch(container)
     if launch is None:
         return None
@@ -92,7 +114,8 @@ def _started(container: Container) -> Iterator[Command]:
     if container.script is not None:
         yield from commands(*container.script, known)
     else:
-        words = (Word(expanded(one.text, known), one.where) for one in container.words)
+        expansion = Expansion()
+        words = (Word(expansion.expanded(one.text, known), one.where) for one in container.words)
         yield Command(tuple(words), known)
 
 

@@ -15,6 +15,9 @@ _SHA_SINCE: Final = "0.10.2"
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 DEV_MODE: Final = "VLLM_SERVER_DEV_MODE"
 
+_KEEPERS: Final = ("LMCache", "Stor", "Offload", "Cache", "FlexKV", "HF3FS", "UMBP")
+"""Parts of the names of connectors that keep prefixes, not only hand them to a peer."""
+
 DECODE_CACHE: Final = "disaggregation-decode-enable-radix-cache"
 
 _SHARED: Final = (
@@ -66,11 +69,11 @@ def _tiers(engine: Engine, scope: Scope) -> Iterator[Said]:
     connectors = list(_connectors(engine.json_flag("kv-transfer-config")))
     flag = engine.flag("kv-transfer-config")
     for name in connectors:
-        if "LMCache" in name or "Store" in name:
-            yield _unproven(name, engine.where if flag is None else flag.where, scope)
-        elif name == "OffloadingConnector":
-            where = engine.where if flag is None else flag.where
+        where = engine.where if flag is None else flag.where
+        if name == "OffloadingConnector":
             yield passed("offloaded blocks keep the engine's keys, salts included", where)
+        elif any(word in name for word in _KEEPERS):
+            yield _unproven(name, where, scope)
 
 
 def _unproven(tier: str, where: str, scope: Scope) -> Said:

@@ -15,6 +15,8 @@ _MODULES: Final = {
     "vllm.entrypoints.api_server": "vllm",
     "dynamo.vllm": "vllm",
 }
+_INSIDE_MODULES: Final = tuple(f"{module}." for module in _MODULES)
+
 _PROGRAMS: Final = {"vllm": "vllm", "sglang": "sglang"}
 """Programs that serve with the word `serve`."""
 
@@ -63,15 +65,14 @@ def launch_of(words: Sequence[Word]) -> Launch | None:
 
 def _started(words: Sequence[Word]) -> Launch | None:
     for at, word in enumerate(words):
-        name = PurePosixPath(word.text).name
-        behind = words[at + 1 :]
-        if name in _PROGRAMS and behind and behind[0].text == "serve":
-            return Launch(_PROGRAMS[name], _named(behind[1:]), word.where)
-        if word.text in _MODULES and at and words[at - 1].text == "-m":
-            return Launch(_MODULES[word.text], tuple(behind), word.where)
-        if word.text.startswith(tuple(f"{module}." for module in _MODULES)) and at:
+        name, last = PurePosixPath(word.text).name, words[at - 1].text if at else ""
+        if name in _PROGRAMS and at + 1 < len(words) and words[at + 1].text == "serve":
+            return Launch(_PROGRAMS[name], _named(words[at + 2 :]), word.where)
+        if word.text in _MODULES and last == "-m":
+            return Launch(_MODULES[word.text], tuple(words[at + 1 :]), word.where)
+        if at and word.text.startswith(_INSIDE_MODULES):
             kind = next(_MODULES[one] for one in _MODULES if word.text.startswith(f"{one}."))
-            return Launch(kind, tuple(behind), word.where)
+            return Launch(kind, tuple(words[at + 1 :]), word.where)
     return None
 
 
@@ -101,16 +102,16 @@ def served_by_image(kind: str, words: Sequence[Word], where: str) -> Launch:
 
 def flags_of(words: Sequence[Word]) -> Mapping[str, Flag]:
     """Return flags by name, underscores as dashes; the last of a repeated one counts."""
-    found: dict[str, Flag] = {}
+    found: dict[str, tuple[list[str], str]] = {}
     name = ""
     for word in words:
         flag = _FLAG.fullmatch(word.text)
         if flag is not None:
             name = flag[1].replace("_", "-")
-            found[name] = Flag(() if flag[2] is None else (flag[2],), word.where)
+            found[name] = ([] if flag[2] is None else [flag[2]], word.where)
         elif name:
-            found[name] = Flag((*found[name].values, word.text), found[name].where)
-    return found
+            found[name][0].append(word.text)
+    return {name: Flag(tuple(values), where) for name, (values, where) in found.items()}
 
 
 def unseen(words: Sequence[Word]) -> tuple[str, ...]:

@@ -3,10 +3,7 @@
 from typing import Final, NamedTuple
 
 from detector.check.engine import Engine, Flag, number
-
-INPUT_MARGIN: Final = 6
-"""SGLang rejects a prompt of min(context, pool) - 6 tokens or more (managers/tp_worker.py: one for
-each of the two, five for the answer)."""
+from detector.runtime.limits import INPUT_MARGIN
 
 VLLM_BLOCK: Final = 16
 """Tokens of a block of vLLM on GPUs, unless --block-size says otherwise."""

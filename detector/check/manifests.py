@@ -7,7 +7,7 @@ are not known are read too.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from detector.check.container import Container, Script, is_shell
+from detector.check.container import Container, Script, script_at
 from detector.check.placed import Found, Placed, mappings
 from detector.check.shell import Word
 
@@ -32,9 +32,12 @@ def containers(objects: Iterable[Placed]) -> Iterator[Container]:
         for found in mappings(root):
             if _WORKERS in found.path and any(one.get(_LEADER) for one in found.around):
                 continue
+            inside = _containers_in(found.at)
+            if not inside:
+                continue
             labels = _labels(found)
             exposed = next((one.told for one in services if _leads_to(one, labels)), "")
-            for at in _containers_in(found.at):
+            for at in inside:
                 yield _container(at, _title(found), _hint(found, labels), exposed)
 
 
@@ -49,11 +52,8 @@ def _container(at: Placed, title: str, hint: str, exposed: str) -> Container:
     command = [Word(one.text or "", one.where) for one in at.each("command")]
     words = [*command, *(Word(one.text or "", one.where) for one in at.each("args"))]
     placed = [*at.each("command"), *at.each("args")]
-    script = None
-    for number in range(1, len(words)):
-        if is_shell(tuple(word.text for word in words[:number])):
-            script = script_of(placed[number])
-            break
+    number = script_at(words)
+    script = None if number is None else script_of(placed[number])
     name = at.word("name")
     return Container(
         name=f"{title} {name}".strip(),

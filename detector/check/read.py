@@ -1,8 +1,10 @@
 """Reads what people have, files of every kind and lines of flags, into engines."""
 
+import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +16,11 @@ from detector.check.placed import MAX_BYTES, Placed, documents, template
 from detector.errors import InputError, UsageError
 
 STDIN: Final = "-"
+
+MAX_CONTAINERS: Final = 1_000
+"""What one file may start; a chart of many engines has some dozens."""
+
+_ENDINGS: Final = (".yaml", ".yml", ".json")
 
 _YAML_MARKS: Final = ("apiVersion:", "services:", "servingEngineSpec:", "kind:", "---")
 
@@ -30,7 +37,10 @@ def engines_in_file(path: str) -> list[Engine]:
             where=name,
             hint="give a manifest, a compose file, the output of `helm template`, or a command",
         )
-    found = _containers(text, name)
+    found = list(islice(_containers(text, name), MAX_CONTAINERS + 1))
+    if len(found) > MAX_CONTAINERS:
+        what = f"more than {MAX_CONTAINERS:,} containers"
+        raise InputError(what, where=name, hint="give the engines' objects only")
     engines = [engine for one in found if (engine := engine_in(one)) is not None]
     if not engines:
         raise template(name) if "{{" in text else _no_engine(found, name)
@@ -95,26 +105,34 @@ def _text(path: str) -> tuple[str, str]:
         ) from None
 
 
-def _containers(text: str, name: str) -> list[Container]:
+def _containers(text: str, name: str) -> Iterator[Container]:
     lines = text.splitlines()
-    if not any(line.lstrip("- ").startswith(_YAML_MARKS) for line in lines):
-        if any("{{" in line for line in lines) or name.endswith((".yaml", ".yml")):
-            return _in_documents(documents(text, name))
-        return [Container(name, f"{name}:1", "", (), {}, Script(text, name, 1))]
-    return _in_documents(documents(text, name))
+    is_yaml = any(line.lstrip("- ").startswith(_YAML_MARKS) for line in lines)
+    if is_yaml or _is_json(text) or name.endswith(_ENDINGS) or any("{{" in one for one in lines):
+        return _in_documents(documents(text, name))
+    return iter([Container(name, f"{name}:1", "", (), {}, Script(text, name, 1))])
 
 
-def _in_documents(roots: Iterable[Placed]) -> list[Container]:
-    found: list[Container] = []
+def _is_json(text: str) -> bool:
+    """Tell whether a text is JSON, which is YAML too, and not a script."""
+    try:
+        return text.lstrip()[:1] in ("{", "[") and bool(json.loads(text))
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+
+
+def _in_documents(roots: Iterable[Placed]) -> Iterator[Container]:
     objects: list[Placed] = []
     for root in roots:
         if compose.is_compose(root):
-            found += compose.containers(root)
+            yield from compose.containers(root)
         elif values.is_production_stack(root):
-            found += values.containers(root)
+            yield from values.containers(root)
         else:
             objects.append(root)
-    return [*found, *manifests.containers(objects)]
+    yield from manifests.containers(objects)
 
 
 def _no_engine(found: list[Container], name: str) -> InputError:

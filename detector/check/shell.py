@@ -9,12 +9,30 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from detector.errors import InputError
+
 _SEPARATORS: Final = frozenset({";", ";;", "&&", "||", "|", "&", "|&", "(", ")", "{", "}"})
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|\((\w+)\)|(\w+))")
+_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)(?::?-([^}]{0,200}))?\}|\((\w+)\)|(\w+))")
 _STARTERS: Final = frozenset(
     {"exec", "nohup", "env", "time", "sudo", "then", "do", "else", "export"}
 )
+
+MAX_SCRIPT: Final = 65_536
+"""Characters of a script: what starts an engine has some hundred."""
+
+MAX_EXPANDED: Final = 65_536
+"""Characters that variables may become in one script; beyond, they stay as they are written."""
+
+LINES_AHEAD: Final = 200
+"""How many lines below the last one a word is looked for: comments may stand between."""
+
+_MARKS: Final = {
+    "": re.compile(r"\\.|['\"#]"),
+    "'": re.compile(r"'"),
+    '"': re.compile(r'\\.|"'),
+}
+"""What matters outside of quotes, and inside each kind."""
 
 
 class Word(NamedTuple):
@@ -25,23 +43,32 @@ class Word(NamedTuple):
 
 
 class Command(NamedTuple):
-    """One command of a script, and the variables that are set when it runs."""
+    """One command of a script, and the variables that are set when it runs: read them at once."""
 
     words: tuple[Word, ...]
     environment: Mapping[str, str | None]
 
 
-def expanded(text: str, environment: Mapping[str, str | None]) -> str:
-    """Return a text with the variables put in whose values are known; others stay."""
+class Expansion:
+    """Puts variables into the words of one script, up to a number of characters in all."""
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1] or found[3] or found[4]
-        known = environment.get(name)
-        if known is None and name not in environment and found[2] is not None:
-            known = found[2]
-        return found[0] if known is None else known
+    def __init__(self) -> None:
+        self._left = MAX_EXPANDED
 
-    return _VARIABLE.sub(value, text)
+    def expanded(self, text: str, environment: Mapping[str, str | None]) -> str:
+        """Return a text with the variables put in whose values are known; others stay."""
+
+        def value(found: re.Match[str]) -> str:
+            name = found[1] or found[3] or found[4]
+            known = environment.get(name)
+            if known is None and name not in environment and found[2] is not None:
+                known = found[2]
+            if known is None or len(known) > self._left:
+                return found[0]
+            self._left -= len(known)
+            return known
+
+        return _VARIABLE.sub(value, text)
 
 
 def is_variable(text: str) -> bool:
@@ -52,8 +79,17 @@ def is_variable(text: str) -> bool:
 def commands(
     script: str, file: str, line: int, environment: Mapping[str, str | None]
 ) -> Iterator[Command]:
-    """Yield the commands of a script whose first line has a number, in order."""
-    known = dict(environment)
+    """Yield the commands of a script whose first line has a number, in order.
+
+    Raises InputError for one that is too long to be the start of an engine.
+    """
+    if len(script) > MAX_SCRIPT:
+        raise InputError(
+            f"a script of more than {MAX_SCRIPT:,} characters",
+            where=f"{file}:{line}" if line else file,
+            hint="give the command that starts the engine, alone or with --args",
+        )
+    known, expansion = dict(environment), Expansion()
     for first, text in _logical_lines(script):
         words: list[Word] = []
         for token, at in _tokens(text, first):
@@ -61,7 +97,7 @@ def commands(
                 yield from _command(words, known)
                 words = []
             else:
-                place = Word(expanded(token, known), f"{file}:{line + at}")
+                place = Word(expansion.expanded(token, known), f"{file}:{line + at}")
                 words += _split(place, token)
         yield from _command(words, known)
 
@@ -78,39 +114,47 @@ def _split(word: Word, token: str) -> list[Word]:
 
 def _command(words: list[Word], known: dict[str, str | None]) -> Iterator[Command]:
     """Take the assignments before a command in, and yield what is left of it."""
-    while words and (words[0].text in _STARTERS or _ASSIGNMENT.fullmatch(words[0].text)):
-        found = _ASSIGNMENT.fullmatch(words[0].text)
+    begin = 0
+    for word in words:
+        found = _ASSIGNMENT.fullmatch(word.text)
         if found is not None:
             known[found[1]] = None if "$(" in found[2] or "`" in found[2] else found[2]
-        words = words[1:]
-    if words:
-        yield Command(tuple(words), dict(known))
+        elif word.text not in _STARTERS:
+            break
+        begin += 1
+    if begin < len(words):
+        yield Command(tuple(words[begin:]), known)
 
 
 def _logical_lines(script: str) -> Iterator[tuple[int, str]]:
     """Yield lines joined where a backslash or an open quote goes on, with their first number."""
-    first, joined = 0, ""
+    first, joined, quote = 0, list[str](), ""
     for number, line in enumerate(script.split("\n")):
         if not joined:
             first = number
-        joined += line
-        if line.rstrip().endswith("\\"):
-            joined = joined.rstrip()[:-1] + "\n"
-        elif _is_open(joined):
-            joined += "\n"
-        else:
-            yield first, joined
-            joined = ""
+        is_continued = line.rstrip().endswith("\\")
+        joined.append(line.rstrip()[:-1] if is_continued else line)
+        quote = quote_after(joined[-1], quote)
+        if not is_continued and not quote:
+            yield first, "\n".join(joined)
+            joined = []
     if joined:
-        yield first, joined
+        yield first, "\n".join(joined)
 
 
-def _is_open(text: str) -> bool:
-    try:
-        _lexed(text)
-    except ValueError:
-        return True
-    return False
+def quote_after(line: str, quote: str) -> str:
+    """Return the quote that is open at the end of a line, empty without one, as shlex has it.
+
+    `quote` is the one that is open before it.
+    """
+    at = 0
+    while (found := _MARKS[quote].search(line, at)) is not None:
+        at = found.end()
+        if found[0] == "#":
+            return ""
+        if not found[0].startswith("\\"):
+            quote = "" if quote else found[0]
+    return quote
 
 
 def _lexed(text: str) -> list[str]:
@@ -129,6 +173,7 @@ def _tokens(text: str, first: int) -> Iterator[tuple[str, int]]:
     at = 0
     for token in tokens:
         head = token.split("\n")[0].split("=")[0][:40]
-        later = (n for n in range(at, len(lines)) if head and head in lines[n])
-        at = next(later, at)
+        ahead = range(at, min(at + LINES_AHEAD, len(lines)))
+        at = next((n for n in ahead if head and head in lines[n]), at)
         yield token, first + at
+        at = min(at + token.count("\n"), len(lines) - 1)

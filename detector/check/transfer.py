@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from detector.check.engine import OFF, Engine
-from detector.check.limits import INPUT_MARGIN, Figure, input_limit
+from detector.check.limits import Figure, input_limit
 from detector.check.scope import Scope
 from detector.check.verdict import Said, Verdict, passed
+from detector.runtime.limits import INPUT_MARGIN
 
 DEFERRED: Final = "SGLANG_DISAGGREGATION_DEFERRED_DECODE_KV_RELEASE"
 DEFERRED_SINCE: Final = "0.5.19"

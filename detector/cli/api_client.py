@@ -1,5 +1,7 @@
 """Asks an API for people at a terminal: one call each, and errors that say what to do next."""
 
+import json
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -11,6 +13,9 @@ from exporters.secret_file import read_lines
 
 TIMEOUT_S: Final = 30.0
 """The slowest question, the blast radius of ten million rows, takes a few seconds."""
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Largest answer that is read: 500 findings with all their evidence have some 10 MB."""
 
 PAGE: Final = 500
 """Rows asked for at once."""
@@ -46,10 +51,13 @@ class ApiClient:
         while limit > 0:
             asked = {**params, "limit": min(limit, PAGE), "cursor": cursor}
             page = self.get(path, asked)
-            yield from page[kind]
-            limit -= len(page[kind])
-            cursor = page["next"]
-            if cursor is None:
+            found = page.get(kind) if isinstance(page, dict) else None
+            if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+                raise self._no_api()
+            yield from found
+            limit -= len(found)
+            cursor = page.get("next")
+            if cursor is None or not found:
                 return
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401
@@ -57,22 +65,30 @@ class ApiClient:
         return self._call(method, path, json=body)
 
     def _call(self, method: str, path: str, **more: Any) -> Any:  # noqa: ANN401
+        until = time.monotonic() + TIMEOUT_S
+        content = bytearray()
         try:
-            answer = self._client.request(method, path, **more)
-            told = answer.json() if answer.content else None
+            with self._client.stream(method, path, **more) as answer:
+                for block in answer.iter_bytes():
+                    content += block
+                    if len(content) > MOST_BYTES or time.monotonic() > until:
+                        raise self._no_api()
+            told = json.loads(content) if content else None
         except httpx.HTTPError as error:
             raise InputError(
                 f"the API does not answer ({type(error).__name__})",
                 where=self._url,
                 hint="is `bleedwatch run api` running there? set client.url",
             ) from None
-        except ValueError:
-            raise InputError(
-                "what answers there is no API of bleedwatch", where=self._url, hint="set client.url"
-            ) from None
+        except (ValueError, RecursionError):
+            raise self._no_api() from None
         if answer.is_success:
             return told
         raise self._refused(answer.status_code, told)
+
+    def _no_api(self) -> InputError:
+        what = "what answers there is no API of bleedwatch"
+        return InputError(what, where=self._url, hint="set client.url")
 
     def _refused(self, status: int, told: Any) -> Exception:  # noqa: ANN401
         detail = str(told.get("detail", "")) if isinstance(told, dict) else ""
@@ -81,8 +97,12 @@ class ApiClient:
             return SettingsError(detail, where=self._url, hint=hint)
         if status >= httpx.codes.INTERNAL_SERVER_ERROR:
             return InputError(detail or f"status {status}", where=self._url, hint="try again later")
-        fields = told.get("errors", []) if isinstance(told, dict) else []
-        named = "; ".join(f"{one['field']}: {one['problem']}" for one in fields)
+        fields = told.get("errors") if isinstance(told, dict) else None
+        named = "; ".join(
+            f"{one.get('field')}: {one.get('problem')}"
+            for one in (fields if isinstance(fields, list) else ())
+            if isinstance(one, dict)
+        )
         return UsageError(detail or f"status {status}", where=self._url, hint=named)
 
 

@@ -30,6 +30,7 @@ from detector.cli import (
     topics,
     trace,
     trial,
+    verify,
     version,
 )
 from detector.cli import eval as evaluation
@@ -52,6 +53,7 @@ app.add_typer(sidecar_manifest.app, name="sidecar")
 app.command("eval")(evaluation.evaluate)
 app.command("explain")(explain.explain)
 app.command("trace")(trace.trace)
+app.command("verify")(verify.verify)
 app.command("audit")(audit.audit)
 app.add_typer(key.app, name="key")
 app.add_typer(config.app, name="config")

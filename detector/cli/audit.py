@@ -10,6 +10,7 @@ from detector.cli.output import Format, show, table, write_document
 from detector.cli.terminal import note
 
 if TYPE_CHECKING:
+    from detector.config.root import Settings
     from detector.ledger.trail import Link, Subject, Trail
     from detector.ledger.violation import Holder
     from detector.runtime.records import Event
@@ -39,6 +40,12 @@ def audit(
     tenant: Annotated[
         str | None, typer.Option("--tenant", metavar="NAME", help="A tenant.")
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME", help="Leave out what was before: RFC 3339, or 6h ago as 6h."
+        ),
+    ] = None,
     config: options.Config = None,
     assignments: options.Assignments = None,
     output: options.Output = Format.TABLE,
@@ -46,14 +53,16 @@ def audit(
     """Say which KV cache was used by which request.
 
     Give one of --request, --block and --tenant. What is shown reaches back as far as the files
-    do, or as the topic is kept.
+    do, or as the topic is kept, or to --since.
 
     For example:
       # whose memory a request has used, and who used its own
       bleedwatch audit --request chatcmpl-81f3 /var/log/kv/audit.jsonl
-      # what a tenant's requests shared, from the topic
-      bleedwatch audit --tenant acme -o json
+      # what a tenant's requests shared in the last six hours, from the topic
+      bleedwatch audit --tenant acme --since 6h -o json
     """
+    from detector.cli.explain_steps import when
+    from detector.cli.times import since_ms
     from detector.config.load import load_settings
     from detector.errors import UsageError
     from detector.ledger.trail import Subject, Trail
@@ -63,31 +72,41 @@ def audit(
             "an audit is about one request, block or tenant",
             hint="give one of --request ID, --block TAG and --tenant NAME",
         )
+    first_ms = since_ms(since, "--since")
     subject = Subject(request_id, block, tenant)
     trail = Trail(subject)
     settings = load_settings(config, assignments=assignments or ()).settings
-    if files:
-        from detector.audit import read_files
-
-        coverage, kept = read_files(files, trail), "as far as the files reach"
-    else:
-        from detector.audit import read_topic
-        from ingest.kafka_io import KafkaReader
-        from ingest.topics import topic_names
-
-        topic = topic_names(settings.kafka.topic_prefix).engine_events
-        reader = KafkaReader(settings.kafka)
-        try:
-            coverage = read_topic(reader, topic, trail)
-        finally:
-            reader.close()
-        hours = settings.kafka.retention.inputs_ms / 3_600_000
-        kept = f"topic {topic} is kept for {hours:g} h"
+    coverage, kept = (
+        _in_files(files, trail, first_ms) if files else _in_topic(settings, trail, first_ms)
+    )
+    if first_ms is not None:
+        kept = f"{kept}; what was before {when(first_ms)} is left out"
     if output is Format.TABLE:
         _show(trail)
     else:
         write_document(_document(trail, subject, kept), output)
     _note(trail, coverage, kept)
+
+
+def _in_files(files: list[str], trail: "Trail", first_ms: int | None) -> tuple["Coverage", str]:
+    from detector.audit import read_files
+
+    return read_files(files, trail, since_ms=first_ms), "as far as the files reach"
+
+
+def _in_topic(settings: "Settings", trail: "Trail", first_ms: int | None) -> tuple["Coverage", str]:
+    from contextlib import closing
+
+    from detector.audit import read_topic
+    from ingest.kafka_io import KafkaReader
+    from ingest.topics import topic_names
+
+    topic = topic_names(settings.kafka.topic_prefix).engine_events
+    ahead_ms = settings.stream.ahead_ms
+    with closing(KafkaReader(settings.kafka)) as reader:
+        coverage = read_topic(reader, topic, trail, since_ms=first_ms, ahead_ms=ahead_ms)
+    hours = settings.kafka.retention.inputs_ms / 3_600_000
+    return coverage, f"topic {topic} is kept for {hours:g} h"
 
 
 def _show(trail: "Trail") -> None:

@@ -1,32 +1,28 @@
 """`bleedwatch blast-radius`: whose requests ran where and when something went wrong."""
 
-import csv
-import enum
-import io
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from detector.cli import options
+from detector.cli.blast_radius_output import Form, form_of, write_counts, write_requests
 from detector.cli.examples import with_examples
-from detector.cli.output import Format, show, table, write_document
-from detector.cli.terminal import note, write
+from detector.cli.terminal import note
 
 if TYPE_CHECKING:
+    from detector.config.root import Settings
     from exporters.store.blast_radius import AffectedRequest, Asked, Scope
     from exporters.store.database import Database
 
 
-class Form(enum.StrEnum):
-    """How the result is written."""
+class _Subject(NamedTuple):
+    """What the radius is of: an incident, or a pool with times."""
 
-    TABLE = "table"
-    JSON = "json"
-    JSONL = "jsonl"
-    CSV = "csv"
+    incident_id: str | None
+    kv_pool: str | None
 
 
 @with_examples
@@ -59,127 +55,126 @@ def blast_radius(
     requests: Annotated[
         bool, typer.Option("--requests", help="List the requests, not their counts by tenant.")
     ] = False,
+    kafka: Annotated[
+        bool, typer.Option("--kafka", help="Read what Kafka retains: there is no store.")
+    ] = False,
     config: options.Config = None,
     assignments: options.Assignments = None,
     output: Annotated[
-        Form, typer.Option("-o", "--output", help="How to write the result.")
-    ] = Form.TABLE,
+        Form | None,
+        typer.Option("-o", "--output", help="How to write the result [default: table]."),
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--file", metavar="FILE", help="Write there: .csv, .json, .jsonl or .parquet."
+        ),
+    ] = None,
 ) -> None:
     """Count the affected requests by tenant, or list them.
 
     For example:
       bleedwatch blast-radius inc-7f3a
       # every prompt that was longer than the pool, for the file
-      bleedwatch blast-radius inc-7f3a --longer-than 681280 --requests -o csv
+      bleedwatch blast-radius inc-7f3a --longer-than 681280 --requests --file affected.parquet
+      # without a store: what Kafka retains
+      bleedwatch blast-radius --kafka --kv-pool pd-0 --from 2026-11-29 --until 2026-11-30
     """
-    from contextlib import closing
-
+    from detector.cli.times import instant_ms
     from detector.config.load import load_settings
-    from detector.errors import UsageError
     from exporters.store.blast_radius import Asked
+
+    form = form_of(output, file, requests=requests)
+    first_ms, last_ms = instant_ms(since, "--from"), instant_ms(until, "--until")
+    asked = Asked(first_ms, last_ms, longer_than, engine, contradicted)
+    settings = load_settings(config, assignments=assignments or ()).settings
+    subject = _Subject(incident_id, kv_pool)
+    source = _retained(settings, subject, asked) if kafka else _stored(settings, subject, asked)
+    with source as (database, scopes):
+        if requests:
+            write_requests(_listed(database, scopes), form, file)
+        else:
+            write_counts(_counted(database, scopes), scopes, form, file)
+
+
+@contextmanager
+def _stored(
+    settings: "Settings", subject: _Subject, asked: "Asked"
+) -> "Iterator[tuple[Database, list[Scope]]]":
+    """Give the store, and what is asked of it."""
     from exporters.store.database import open_store
 
-    if requests and output not in (Form.CSV, Form.JSONL):
-        hint = "-o csv or -o jsonl: there may be millions"
-        raise UsageError("requests are written line by line", where="--requests", hint=hint)
-    asked = Asked(_ms(since, "--from"), _ms(until, "--until"), longer_than, engine, contradicted)
-    settings = load_settings(config, assignments=assignments or ()).settings
     with closing(open_store(settings.store)) as database:
-        scopes = _scopes(database, incident_id, kv_pool, asked)
-        if requests:
-            _list(database, scopes, output)
+        if subject.incident_id is None:
+            yield database, _without_incident(subject, asked)
         else:
-            _count(database, scopes, output)
+            yield database, _of_incident(database, subject.incident_id, subject.kv_pool, asked)
 
 
-def _ms(text: str | None, flag: str) -> int | None:
-    from datetime import UTC, datetime
-
+@contextmanager
+def _retained(
+    settings: "Settings", subject: _Subject, asked: "Asked"
+) -> "Iterator[tuple[Database, list[Scope]]]":
+    """Give what Kafka retains of a pool and time, and what is asked of it."""
+    from detector.api.from_topics import retained_store
+    from detector.cli.explain_steps import when
     from detector.errors import UsageError
+    from ingest.kafka_io import KafkaReader
 
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-        return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        hint = "such as 2026-11-29T17:00:00Z"
-        raise UsageError(f"{text[:40]!r} is no time", where=flag, hint=hint) from None
+    if subject.incident_id is not None:
+        hint = "give --kv-pool, --from and --until, or leave out --kafka"
+        raise UsageError("Kafka knows no incidents, the store does", where="INCIDENT", hint=hint)
+    scopes = _without_incident(subject, asked)
+    with (
+        closing(KafkaReader(settings.kafka)) as reader,
+        retained_store(reader, settings, scopes[0]) as (database, kept),
+    ):
+        if kept.refused:
+            note(f"{kept.refused:,} records could not be read and do not count")
+        if kept.first_sent_ms is not None:
+            note(f"what was sent before {when(kept.first_sent_ms)} is no longer kept, nor counted")
+        yield database, scopes
 
 
-def _scopes(
-    database: "Database", incident_id: str | None, kv_pool: str | None, asked: "Asked"
-) -> "list[Scope]":
+def _without_incident(subject: _Subject, asked: "Asked") -> "list[Scope]":
     from detector.errors import UsageError
     from exporters.incidents.grouping import Span
     from exporters.store.blast_radius import scopes_of
-    from exporters.store.incidents import incident, spans_of
 
-    if incident_id is not None:
-        with database.read() as connection:
-            if incident(connection, incident_id) is None:
-                hint = "see which there are: bleedwatch incidents list"
-                raise UsageError("there is no such incident", where="INCIDENT", hint=hint)
-            spans = spans_of(connection, incident_id)
-        return scopes_of([one for one in spans if kv_pool in (None, one.kv_pool)], asked)
-    if kv_pool is None or asked.since_ms is None or asked.until_ms is None:
+    if subject.kv_pool is None or asked.since_ms is None or asked.until_ms is None:
         hint = "name an incident, or give --kv-pool, --from and --until"
         raise UsageError("of what?", where="bleedwatch blast-radius", hint=hint)
-    return scopes_of([Span(kv_pool, asked.since_ms, asked.until_ms, "")], asked)
+    return scopes_of([Span(subject.kv_pool, asked.since_ms, asked.until_ms, "")], asked)
 
 
-def _count(database: "Database", scopes: "list[Scope]", form: Form) -> None:
+def _of_incident(
+    database: "Database", incident_id: str, kv_pool: str | None, asked: "Asked"
+) -> "list[Scope]":
+    from detector.errors import UsageError
+    from exporters.store.blast_radius import scopes_of
+    from exporters.store.incidents import incident, spans_of
+
+    with database.read() as connection:
+        if incident(connection, incident_id) is None:
+            hint = "see which there are: bleedwatch incidents list"
+            raise UsageError("there is no such incident", where="INCIDENT", hint=hint)
+        spans = spans_of(connection, incident_id)
+    return scopes_of([one for one in spans if kv_pool in (None, one.kv_pool)], asked)
+
+
+def _counted(database: "Database", scopes: "Sequence[Scope]") -> "Counter[str]":
     from exporters.store.blast_radius import blast_radius as counted_in
 
     counted: Counter[str] = Counter()
     with database.read() as connection:
         for scope in scopes:
             counted.update(counted_in(connection, scope).tenants)
-    rows = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
-    if form is Form.CSV:
-        write(_csv([("tenant", "requests"), *rows]))
-    elif form is Form.JSONL:
-        write("\n".join(json.dumps({"tenant": name, "requests": many}) for name, many in rows))
-    elif form is Form.JSON:
-        document = {
-            "scopes": [scope._asdict() for scope in scopes],
-            "requests": counted.total(),
-            "tenants": [{"tenant": name, "requests": many} for name, many in rows],
-        }
-        write_document(document, Format.JSON)
-    else:
-        show(table(("tenant", "requests"), rows))
-    note(f"{counted.total():,} requests of {len(counted):,} tenants")
+    return counted
 
 
-def _list(database: "Database", scopes: "list[Scope]", form: Form) -> None:
-    from exporters.store.blast_radius import AffectedRequest, affected_requests
+def _listed(database: "Database", scopes: "Sequence[Scope]") -> "Iterator[AffectedRequest]":
+    from exporters.store.blast_radius import affected_requests
 
-    if form is Form.CSV:
-        write(_csv([AffectedRequest._fields]))
     with database.read() as connection:
         for scope in scopes:
-            for chunk in _chunks(affected_requests(connection, scope)):
-                lines = (json.dumps(one._asdict()) for one in chunk)
-                write(_csv(chunk) if form is Form.CSV else "\n".join(lines))
-
-
-def _chunks(rows: "Iterator[AffectedRequest]") -> "Iterator[list[AffectedRequest]]":
-    from itertools import islice
-
-    from exporters.store.blast_radius import ROWS_AT_ONCE
-
-    while chunk := list(islice(rows, ROWS_AT_ONCE)):
-        yield chunk
-
-
-def _csv(rows: Iterable[Iterable[object]]) -> str:
-    """Return lines of RFC 4180; a cell that a spreadsheet would run as a formula is quoted so."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_cell(one) for one in row] for row in rows)
-    return text.getvalue()
-
-
-def _cell(value: object) -> object:
-    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{value}" if is_formula else value
+            yield from affected_requests(connection, scope)

@@ -30,7 +30,7 @@ def check_version(
         typer.Option(
             "--url",
             metavar="URL",
-            help="Ask the engine instead, such as http://host:8000/version or /server_info.",
+            help="Ask the engine instead: its address, with or without a path such as /version.",
         ),
     ] = None,
     arguments: Annotated[
@@ -57,7 +57,7 @@ def check_version(
     For example:
       bleedwatch check version --engine sglang --version 0.5.20 --args "--enable-lmcache"
       # what runs there
-      bleedwatch check version --engine vllm --url http://127.0.0.1:8000/version
+      bleedwatch check version --engine vllm --url http://127.0.0.1:8000
     """
     from detector.advisories.assess import Verdict, assess
     from detector.advisories.load import advisories, features

@@ -123,6 +123,34 @@ def give_verdict(
     write_rows([told], output, columns=("finding_id", "verdict", "by"))
 
 
+@app.command("allow-list")
+@with_examples
+def allow_list(
+    save: Annotated[
+        str | None, typer.Option("--save", metavar="FILE", help="Write to a file, not to stdout.")
+    ] = None,
+    config: options.Config = None,
+    assignments: options.Assignments = None,
+) -> None:
+    """Write what was found and judged to be no bleed as an allow-list, hashed.
+
+    Workers read the file at their start (`detection.filter.allow_lists`) and find no runs of it any
+    more. It holds keyed digests, no text and no token ids.
+
+    For example:
+      bleedwatch findings verdict 3f9a1c2b4d5e6f708192a3b4c5d6e7f8 false_positive
+      bleedwatch findings allow-list --save judged.jsonl
+    """
+    from detector.cli.allow_list_file import write_lines
+    from detector.cli.terminal import note
+
+    with client(config, assignments) as api:
+        written = write_lines(api, save)
+    note(f"{written.findings} findings, {written.shingles} shingles")
+    if written.without:
+        note(f"{written.without} more were judged false positives and have no digests")
+
+
 def _quoted(identifier: str) -> str:
     from urllib.parse import quote
 

@@ -10,6 +10,7 @@ from detector.errors import UsageError
 if TYPE_CHECKING:
     from detector.config.root import Settings
     from detector.streaming.listening import Listening
+    from exporters.joined import Joined
 
 
 def listen_settings(listen: str | None) -> list[str]:
@@ -33,13 +34,15 @@ def check_source(files: Sequence[str] | None, listen: str | None) -> None:
 
 
 @contextmanager
-def heard(settings: "Settings", listen: str | None) -> Iterator["Listening | None"]:
+def heard(
+    settings: "Settings", listen: str | None, metrics: "Joined"
+) -> Iterator["Listening | None"]:
     """Listen until the block ends, and say on which port; None without an address."""
     if listen is None:
         yield None
         return
     from detector.streaming.listening import listening
 
-    with listening(settings) as made:
-        note(f"takes what sidecars send on port {made.server.port}")
+    with listening(settings, metrics) as made:
+        note(f"takes what sidecars send and gateways push on port {made.server.port}")
         yield made

@@ -30,7 +30,9 @@ def run_all(
     history: options.History = None,
     listen: Annotated[
         str | None,
-        typer.Option("--listen", metavar="[HOST:]PORT", help="Take what sidecars send by HTTP."),
+        typer.Option(
+            "--listen", metavar="[HOST:]PORT", help="Take what sidecars send and gateways push."
+        ),
     ] = None,
     config: options.Config = None,
     assignments: options.Assignments = None,
@@ -61,16 +63,18 @@ def run_all(
     from detector.cli.terminal import progress
     from detector.config.load import load_settings
     from detector.streaming.run_all import Input
+    from exporters.joined import Joined
 
     check_source(files, listen)
     if save is not None:
         report.check_savable(save)
     chosen = [*(assignments or ()), *listen_settings(listen)]
     settings = load_settings(config, assignments=chosen, key_file=key_file).settings
+    metrics = Joined()
     with (
         stop_on_signals() as stop,
         progress("reading") as on_progress,
-        heard(settings, listen) as port,
+        heard(settings, listen, metrics) as port,
     ):
         source = Input(
             paths=files or (),
@@ -80,8 +84,9 @@ def run_all(
             history=history or (),
             on_progress=on_progress,
             received=None if port is None else port.received,
+            metrics=metrics,
         )
-        until = stop if port is None else port.server.until(stop)
+        until = stop if port is None else port.until(stop)
         found = _searched(source, settings, output, save=save, stopped=until, incidents=incidents)
     report.show_report(found, output, saved_as=save, told=output is Format.JSONL)
     if stop.exit_code is not None:
@@ -114,7 +119,7 @@ def _searched(
     if incidents:
         from detector.api.embedded import keeper_of
 
-        keep = keeper_of(settings)
+        keep = keeper_of(settings, source.metrics)
     at_once = output is Format.JSONL
     made: list[Finding] = []
 

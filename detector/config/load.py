@@ -5,6 +5,7 @@ The result remembers where each value came from, which `config show` prints and 
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,9 @@ from detector.errors import SettingsError
 
 UNITS = {"_ms": parse_duration_ms, "_bytes": parse_size_bytes}
 """Endings of the names of settings whose value may be text with a unit."""
+
+_UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+"""What is no text: paths with it cannot be opened, and no encoding carries halves of characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +123,11 @@ class _Layers:
     def _normal(self, value: Any, path: Path, problems: list[SettingsError]) -> Any:
         """Values with units as numbers; an empty section is a section, unless it can be unset.
 
-        A value whose unit cannot be read is reported and left out, so it is reported once.
+        A value that is no text, or whose unit cannot be read, is reported and left out, so it is
+        reported once. Raises ValueError for an item of a list that is no text.
         """
+        if isinstance(value, str) and _UNFIT.search(value):
+            raise ValueError("holds control characters or halves of characters")
         if isinstance(value, list):
             return [self._normal(item, (*path, at), problems) for at, item in enumerate(value)]
         if value is None and names_at(Settings, path):
@@ -130,6 +137,9 @@ class _Layers:
         normal: dict[str, Any] = {}
         for name, inner in value.items():
             here = (*path, name)
+            if _UNFIT.search(name):
+                problems.append(SettingsError(f"`{dotted(path)}` has a name that is no text"))
+                continue
             parse = UNITS.get(name[name.rfind("_") :]) if isinstance(inner, str) else None
             try:
                 normal[name] = parse(inner) if parse else self._normal(inner, here, problems)

@@ -12,6 +12,7 @@ from exporters.settings import MetricsSettings
 from exporters.store.settings import StoreSettings
 from ingest.chat_template import ChatTemplateSettings
 from ingest.dead_letter_limit import DeadLetterSettings
+from ingest.heartbeat_settings import HeartbeatSettings
 from ingest.http_settings import HttpSettings
 from ingest.kafka_settings import KafkaSettings
 from ingest.key_file import looks_like_a_secret
@@ -59,6 +60,7 @@ class Settings(Section):
     spool: SpoolSettings = SpoolSettings()
     push: PushSettings = PushSettings()
     tap: TapSettings = TapSettings()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
     backpressure: BackPressureSettings = BackPressureSettings()
     dead_letters: DeadLetterSettings = DeadLetterSettings()
     metrics: MetricsSettings = MetricsSettings()

@@ -1,7 +1,7 @@
 """Reads one YAML file into plain values, remembering the line of every key.
 
 Stricter than YAML asks for, because a configuration that is read differently from how it looks is
-worse than one that is refused: no duplicate keys, no anchors, no tags that build objects, and only
+worse than one that is refused: no duplicate keys, no anchors, no tags, and only
 `true` and `false` are booleans (`no`, `on` and `12:30` stay text).
 """
 
@@ -13,6 +13,7 @@ import yaml
 
 from detector.config.catalog import Path
 from detector.errors import SettingsError
+from detector.yaml_text import tokens
 
 MAX_FILE_BYTES = 1024 * 1024
 """A configuration is a few kilobytes; more is the wrong file."""
@@ -139,7 +140,13 @@ def _text(file: str) -> str:
 
 def _compose(text: str, name: str) -> yaml.Node | None:
     try:
-        for token in yaml.scan(text, Loader=_Loader):
+        for token in tokens(text, _Loader):
+            if isinstance(token, yaml.TagToken):
+                raise SettingsError(
+                    "tags (`!name`) are not supported",
+                    where=f"{name}:{token.start_mark.line + 1}",
+                    hint='write the plain value, or put text that starts with `!` in "quotes"',
+                )
             if isinstance(token, yaml.AnchorToken | yaml.AliasToken):
                 raise SettingsError(
                     "anchors and aliases (`&name`, `*name`) are not supported",
@@ -159,8 +166,6 @@ def _compose(text: str, name: str) -> yaml.Node | None:
             where=name if mark is None else f"{name}:{mark.line + 1}:{mark.column + 1}",
             hint="check indentation and quotes",
         ) from error
-    except RecursionError as error:
-        raise SettingsError("nested too deeply", where=name) from error
 
 
 def _line(node: yaml.Node) -> int:

@@ -14,6 +14,7 @@ from typing import Final
 from detector.config.root import Settings
 from detector.reading import engine_name
 from ingest.coverage import Coverage
+from ingest.sidecar_inputs import matching
 from ingest.sidecar_reader import GrowingReader
 from ingest.sources.base import RawRequest
 from ingest.tail.cri import RuntimeLines
@@ -53,8 +54,7 @@ def logs_of(settings: Settings) -> list[str]:
     found: dict[str, None] = {}
     for pattern in settings.sidecar.files:
         if pattern != STDIN and glob.has_magic(pattern):
-            paths = sorted(glob.glob(pattern, recursive=True))
-            found.update(dict.fromkeys(path for path in paths if not Path(path).is_dir()))
+            found.update(dict.fromkeys(matching(pattern)[0]))
         else:
             found[pattern] = None
     live = [Path(name) for name in found if name != STDIN]

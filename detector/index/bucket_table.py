@@ -69,6 +69,11 @@ class BucketTable:
         """Rows that are not empty."""
         return self.slots.item(USED)
 
+    @property
+    def spare(self) -> int:
+        """How many keys may come in before `make_room` has anything to do: owners count down."""
+        return 0 if self.is_growing else self._wide - self.rows
+
     def has_room(self, keys: int) -> bool:
         """True while that many more keys stay within the load limit."""
         return self.rows + keys <= self._full

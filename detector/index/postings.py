@@ -63,6 +63,7 @@ class PostingIndex:
         )
         self._gone = 0
         self._swept = 0
+        self._spare = 0
         self._salts: dict[str, np.int64] = {}
         self._buffer = np.zeros((4096, 3), np.int64)
         self.evicted_sequences = 0
@@ -129,8 +130,12 @@ class PostingIndex:
         and counted as evicted: lost recall.
         """
         self._gone = max(self._gone, expired)
+        if keys <= self._spare:
+            self._spare -= keys
+            return self._gone
         table = self._table
         if table.make_room(keys, gone=self._gone):
+            self._spare = table.spare - keys
             return self._gone
         self._sweep_all()
         while not table.has_room(keys) and self._gone < len(self._store):

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from detector.index.bucket_table import BucketTable, homes_within
 from detector.kernels import tenants
 from detector.kernels.buckets import OWN, ROWS
-from detector.kernels.intake import nothing_follows
 from detector.model import MAX_SEQUENCE_TOKENS
 from detector.sketch.shingle import Keys, Mask
 
@@ -36,6 +35,7 @@ class _Generation:
         most = max(homes_within(nbytes), int(keys / (ROWS * LOAD_LIMIT)) + 1)
         self.table = BucketTable(_FIRST_HOMES, most, limit=LOAD_LIMIT, growth=GROWTH)
         self.shared = np.zeros((max(nbytes // _SHARED_BYTES, keys), tenants.MARKS), np.int64)
+        self._spare = 0
 
     @property
     def nbytes(self) -> int:
@@ -46,6 +46,9 @@ class _Generation:
 
         False when the budget does not allow it, which an empty generation does not ask.
         """
+        if keys <= self._spare:
+            self._spare -= keys
+            return True
         if not self.table.rows:
             return self.table.make_room(keys)
         shared = (self.table.slots.item(OWN) + keys) * _SHARED_BYTES
@@ -53,7 +56,10 @@ class _Generation:
             return False
         # as the table fills, the shared rows grow with it: grown to the last byte, it would be full
         most = homes_within(self._most_bytes - int(GROWTH * shared))
-        return self.table.make_room(keys, most=most)
+        fits = self.table.make_room(keys, most=most)
+        affordable = (self._most_bytes - self.nbytes) // _SHARED_BYTES
+        self._spare = min(self.table.spare, affordable) - keys
+        return fits
 
 
 class TenantTable:
@@ -88,7 +94,7 @@ class TenantTable:
         room = self.room_for(len(keys), now_ms)
         rare, first = np.zeros((2, len(keys)), np.bool_)
         mark = mark_of(party, seen_ms)
-        tenants.learn(*room, keys, use, rare, first, mark, *nothing_follows(), keys)
+        tenants.learn(*room, keys, use, rare, first, mark)
 
     def room_for(self, keys: int, now_ms: int) -> tuple[Marks, Marks]:
         """Make room for that many keys; return the newer generation as the kernels take it."""

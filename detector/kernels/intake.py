@@ -11,13 +11,13 @@ from detector.kernels.tenants import contains, learn
 @njit(nogil=True, cache=True)
 def take(
     tokens, min_distinct, state, maybe, tainted, old_tainted,
-    slots, shared, mark, postings, asked, salt,
+    slots, shared, mark, salt,
 ):  # fmt: skip
     """Shingle a sequence and learn it; return (keys, masked) and what `learn_shown` returns."""
     keys, masked = shingles(tokens, min_distinct)
     pool_keys, tagged, rare, first, low, common = learn_shown(
         keys, masked, state, maybe, tainted, old_tainted,
-        slots, shared, mark, postings, asked, salt,
+        slots, shared, mark, salt,
     )  # fmt: skip
     return keys, masked, pool_keys, tagged, rare, first, low, common
 
@@ -25,7 +25,7 @@ def take(
 @njit(nogil=True, cache=True)
 def learn_shown(
     keys, masked, state, maybe, tainted, old_tainted,
-    slots, shared, mark, postings, asked, salt,
+    slots, shared, mark, salt,
 ):  # fmt: skip
     """Return (pool_keys, tagged, rare, first, low, common).
 
@@ -43,15 +43,10 @@ def learn_shown(
     found = contains(maybe, tainted, old_tainted, tagged)
     for i in range(len(keys)):
         use[i] &= not found[i]
-    learn(slots, shared, tagged, use, rare, first, mark, postings, asked, pool_keys)
+    learn(slots, shared, tagged, use, rare, first, mark)
     low = 0
     uncommon = 0
     for i in range(len(keys)):
         low += masked[i]
         uncommon += rare[i]
     return pool_keys, tagged, rare, first, low, len(keys) - low - uncommon
-
-
-def nothing_follows() -> "tuple[np.ndarray[tuple[int], np.dtype[np.int64]], bool]":
-    """Return the postings, and whether they are asked, where no table is asked next."""
-    return np.zeros(1, np.int64), False

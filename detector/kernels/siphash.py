@@ -6,7 +6,7 @@ Measured: 6 to 7 ns a word, beside about 100 ns that the core takes for a token.
 import numpy as np
 
 from detector.kernels.cache import njit
-from detector.sketch.siphash import COMPRESSIONS, FINALIZATIONS, LENGTH_BLOCK
+from detector.sketch.siphash import COMPRESSIONS, FINALIZATIONS, LENGTH_BLOCK, initial_state
 
 _LENGTH = np.uint64(LENGTH_BLOCK)
 _LAST = np.uint64(0xFF)
@@ -48,3 +48,9 @@ def tags(state, words):
             a, b, c, d = _round(a, b, c, d)
         tagged[i] = np.int64(a ^ b ^ c ^ d)
     return tagged
+
+
+def tagger(key):
+    """Return what makes the tags of words under a key."""
+    state = initial_state(key)
+    return lambda words: tags(state, words)

@@ -7,10 +7,11 @@ marks of a key that a second party has shown; the header's own word counts them.
 
 import numpy as np
 
-from detector.kernels.buckets import OWN, ROWS, STEP, USED, home
+from detector.kernels.buckets import OWN, STEP, USED, home
 from detector.kernels.cache import njit
 from detector.kernels.line import KEYS, VALUES, WHOLE, look, lowest
-from detector.kernels.prefetch import PREFETCH_AHEAD, prefetch
+from detector.kernels.prefetch import prefetch
+from detector.kernels.seek import BLOCK, NOWHERE, fetch, room, seek
 
 MARKS = 4
 """Parties kept per key: three besides the receiver already prove it common."""
@@ -32,7 +33,6 @@ TIME_MASK = np.int64((1 << TIME_BITS) - 1)
 _KEYS = np.uint64(KEYS)
 _VALUES = np.uint64(VALUES)
 _ONE = np.uint64(1)
-_TWO = np.uint64(2)
 
 
 @njit(nogil=True, cache=True)
@@ -41,17 +41,13 @@ def find(table, key):
     size = np.uint64(len(table))
     bucket = home(key, table)
     while bucket < size:
-        found = size
-        free = size
-        for j in range(ROWS - 1, -1, -1):
-            row = bucket + np.uint64(j) * _TWO
-            empty = table[row + _ONE] == 0
-            found = row if (table[row] == key) & (not empty) else found
-            free = row if empty else free
-        if found < size:
-            return found, True
-        if free < size:
-            return free, False
+        seen = look(table, bucket, WHOLE, key, 0)
+        empty = seen & _VALUES
+        same = seen & _KEYS & ~(empty >> _ONE)
+        if same:
+            return bucket + lowest(same), True
+        if empty:
+            return bucket + lowest(empty) - _ONE, False
         bucket += STEP
     return size, False
 
@@ -105,46 +101,63 @@ def _share(slots, shared, row, word, mark):
 
 
 @njit(nogil=True, cache=True)
-def learn(slots, shared, keys, use, rare, first, mark, postings, asked, pool_keys):
+def learn(slots, shared, keys, use, rare, first, mark):
     """Record that the mark's party has shown the used keys, and clear `rare` where all show them.
 
     That is where three parties have shown the key by now: whoever source and receiver are, a third
     party has shown it, so it is common for all pairs. `first` is set where the newer generation
-    did not know that the party has. Both tables must have room for all keys. If `asked`, the table
-    of postings is next, with `pool_keys`, so its lines are fetched as well.
+    did not know that the party has. Both tables must have room for all keys.
+
+    What is known comes last: by then the shared rows that were asked for are at hand.
     """
-    for i in range(len(keys)):
-        if i + PREFETCH_AHEAD < len(keys):
-            prefetch(slots, home(keys[i + PREFETCH_AHEAD], slots))  # type: ignore[call-arg]
-            if asked:
-                prefetch(postings, home(pool_keys[i + PREFETCH_AHEAD], postings))
-        if not use[i]:
-            continue
-        bucket = home(keys[i], slots)
-        seen = look(slots, bucket, WHOLE, keys[i], 0)
-        if (seen & _KEYS == 0) & (seen & _VALUES != 0):  # most often: a new key, and room at home
-            row = bucket + lowest(seen & _VALUES) - _ONE
-            known = False
-        else:
-            row, known = find(slots, keys[i])
-        if not known:
-            if row < np.uint64(len(slots)):
+    found = room()
+    known = np.empty(len(keys), np.int64)
+    rows = np.empty(len(keys), np.uint64)
+    count = 0
+    added = 0
+    marks = shared.reshape(-1)
+    fetch(slots, keys, use, 0)
+    for begin in range(0, len(keys), BLOCK):
+        end = min(begin + BLOCK, len(keys))
+        fetch(slots, keys, use, end)
+        seek(slots, keys, use, begin, end, WHOLE, 0, found)
+        for i in range(begin, end):
+            row = found[0, i - begin]
+            is_new = (row != NOWHERE) & (slots[row + _ONE] == 0)
+            if (not is_new) & use[i]:
+                row, is_known = find(slots, keys[i])
+                if is_known:
+                    word = slots[row + _ONE]
+                    if word < 0:
+                        prefetch(marks, (-1 - word) * MARKS)  # type: ignore[call-arg]
+                    known[count] = i
+                    rows[count] = row
+                    count += 1
+                is_new = (not is_known) & (row < np.uint64(len(slots)))
+            if is_new:
                 slots[row] = keys[i]
                 slots[row + _ONE] = mark
-                slots[USED] += 1
                 first[i] = True
-            continue
-        word = slots[row + _ONE]
-        if word < 0:
-            marks = shared[-1 - word]
-            first[i] = _add_mark(marks, mark)
-            if rare[i] and _real(marks) >= COMMON_PARTIES:
-                rare[i] = False
-        elif word >> TIME_BITS == mark >> TIME_BITS:
-            slots[row + _ONE] = min(word, mark)
-        else:
-            first[i] = True
-            _share(slots, shared, row, word, mark)
+                added += 1
+    slots[USED] += added
+    for n in range(count):
+        _learn_known(slots, shared, rows[n], rare, first, known[n], mark)
+
+
+@njit(nogil=True, cache=True)
+def _learn_known(slots, shared, row, rare, first, i, mark):
+    """Learn the i-th key, of which there is a row."""
+    word = slots[row + _ONE]
+    if word < 0:
+        marks = shared[-1 - word]
+        first[i] = _add_mark(marks, mark)
+        if rare[i] and _real(marks) >= COMMON_PARTIES:
+            rare[i] = False
+    elif word >> TIME_BITS == mark >> TIME_BITS:
+        slots[row + _ONE] = min(word, mark)
+    else:
+        first[i] = True
+        _share(slots, shared, row, word, mark)
 
 
 @njit(nogil=True, cache=True)
@@ -238,10 +251,11 @@ def remember(maybe, keys, use):
 def contains(maybe, slots, old_slots, keys):
     """True for every key that some party has shown, shape (len(keys),)."""
     found = np.zeros(len(keys), np.bool_)
-    for i in range(len(keys)):
-        if not maybe[filter_bit(keys[i])]:
-            continue
-        found[i] = find(slots, keys[i])[1]
-        if not found[i]:
-            found[i] = find(old_slots, keys[i])[1]
+    asked = np.empty(len(keys), np.int64)
+    count = 0
+    for i in range(len(keys)):  # without a branch: which ones are asked is not predictable
+        asked[count] = i
+        count += maybe[filter_bit(keys[i])]
+    for i in asked[:count]:
+        found[i] = find(slots, keys[i])[1] or find(old_slots, keys[i])[1]
     return found

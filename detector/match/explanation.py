@@ -9,12 +9,13 @@ from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.index.tenant_table import TenantTable
 from detector.kernels.explain import explain_hits
+from detector.match.allow_list import AllowList
 from detector.match.question import last_user_turn, same_question, shown_in_same_turns
 from detector.match.reasons import CODES, UNEXPLAINED, Reason
 from detector.match.sink import Sink, SinkHits
 from detector.model import Kind, Role, Sequence
 from detector.settings import FilterSettings
-from detector.sketch.shingle import SHINGLE_TOKENS, Keys, shingle_keys
+from detector.sketch.shingle import SHINGLE_TOKENS, shingle_keys
 
 Codes = NDArray[np.uint8]
 
@@ -29,7 +30,7 @@ class ExplanationFilter:
         store: SequenceStore,
         index: PostingIndex,
         seen: TenantTable,
-        allowed: Keys,
+        allowed: AllowList,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -73,7 +74,7 @@ class ExplanationFilter:
     def allowed(self, sink: Sink, hits: SinkHits, codes: Codes) -> Codes:
         """Return the codes with what the allow-lists explain filled in."""
         if len(self._allowed):
-            listed = np.isin(sink.keys[hits.sink_at], self._allowed)
+            listed = self._allowed.holds(sink.keys[hits.sink_at])
             codes[listed & (codes == UNEXPLAINED)] = CODES[Reason.ALLOW_LIST]
         return codes
 

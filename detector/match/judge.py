@@ -12,6 +12,7 @@ from detector.index.tenant_table import TenantTable
 from detector.kernels import runs as run_kernels
 from detector.kernels.overlap import held
 from detector.kernels.shingle import shingles
+from detector.match.allow_list import AllowList
 from detector.match.explanation import Codes, ExplanationFilter
 from detector.match.reasons import CODES, REASONS, UNEXPLAINED, Reason
 from detector.match.sink import Sink, SinkHits
@@ -45,7 +46,7 @@ class Judge:
         store: SequenceStore,
         index: PostingIndex,
         seen: TenantTable,
-        allowed: Keys,
+        allowed: AllowList,
     ) -> None:
         self._settings = settings
         self._store = store

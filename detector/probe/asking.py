@@ -11,13 +11,24 @@ from typing import Final, NamedTuple
 import httpx
 import msgspec
 
-from detector.errors import SettingsError
+from detector.errors import BudgetError, SettingsError
 from detector.probe.budget import Budget
 from detector.probe.dialects import Answer, Dialect, Question
 
 MAX_ANSWER_BYTES: Final = 4 * 2**20
 """The longest answer that is asked for has some thousand tokens."""
 
+SETTLED_S: Final = 30.0
+"""How long the shortest request may take: an engine under load queues that long."""
+
+PROMPT_TOKENS_PER_S: Final = 1_000
+ANSWER_TOKENS_PER_S: Final = 5
+"""What even an engine on CPUs reads and writes in a second."""
+
+MAX_LATE: Final = 2
+"""So many late answers in a row, and the rest is not asked: each would take as long."""
+
+UNTRUSTED: Final = "its TLS is not trusted"
 LATE: Final = "no whole answer in time"
 
 _OK: Final = 200
@@ -66,7 +77,7 @@ class Access(NamedTuple):
     keys: tuple[str | None, str | None] = (None, None)
     ca_file: str | None = None
     patience_s: float = 120.0
-    """How long one answer may take: the largest prompts are read in for minutes."""
+    """How long one answer may take at most: the largest prompts are read in for minutes."""
 
 
 class Asker:
@@ -77,25 +88,36 @@ class Asker:
         self._dialect = dialect
         self._budget = budget
         self._trusted = _authorities(access.ca_file)
+        self._late = 0
 
     def ask(self, asked: Question, tenant: int, *, patience_s: float | None = None) -> Heard:
         """Return what becomes of a request; a streamed one is left after its first piece.
 
-        Raises BudgetError if it may not be sent, or the time is over before it is answered.
+        Without a patience of its own it may take as long as its length explains. Raises BudgetError
+        if it may not be sent, if the time is over before it is answered, and once too many answers
+        were late.
         """
+        if self._late >= MAX_LATE:
+            raise BudgetError(
+                f"{self._late} answers in a row did not come in time, so no more is asked",
+                hint="probe it while nobody else uses it, and look at its log",
+            )
         self._budget.spend()
-        patience_s = self._access.patience_s if patience_s is None else patience_s
-        limit_s = min(patience_s, self._budget.left_s)
+        own_s = min(self._access.patience_s, _patience_s(asked))
+        limit_s = min(own_s if patience_s is None else patience_s, self._budget.left_s)
         try:
-            return asyncio.run(asyncio.wait_for(self._heard(asked, tenant), limit_s))
+            heard = asyncio.run(asyncio.wait_for(self._heard(asked, tenant), limit_s))
         except TimeoutError:
             self._budget.check_time()
+            self._late += patience_s is None
             return Heard(lost=LATE)
         except httpx.ConnectError as error:
             is_tls = "SSL" in str(error)
-            return Heard(lost="its TLS is not trusted" if is_tls else "nothing answers there")
+            return Heard(lost=UNTRUSTED if is_tls else "nothing answers there")
         except httpx.RequestError:
             return Heard(lost="the connection was closed")
+        self._late = 0
+        return heard
 
     async def _heard(self, asked: Question, tenant: int) -> Heard:
         key = self._access.keys[tenant]
@@ -122,6 +144,11 @@ class Asker:
                 if len(content) > MAX_ANSWER_BYTES:
                     return Heard(lost="an answer without an end")
         return Heard(response.status_code, self._dialect.answer(_decoded(content)))
+
+
+def _patience_s(asked: Question) -> float:
+    read_s = len(asked.prompt) / PROMPT_TOKENS_PER_S
+    return SETTLED_S + read_s + asked.max_tokens / ANSWER_TOKENS_PER_S
 
 
 def _decoded(content: bytearray) -> object:

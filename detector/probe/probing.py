@@ -11,7 +11,7 @@ from detector.check.report import row
 from detector.check.verdict import Result
 from detector.errors import InputError, UsageError
 from detector.finding import Finding
-from detector.probe.asking import Access, Asker, Heard
+from detector.probe.asking import UNTRUSTED, Access, Asker, Heard
 from detector.probe.bench import A, B, Bench
 from detector.probe.budget import Budget
 from detector.probe.dialects import SGLANG, Dialect, openai
@@ -142,8 +142,14 @@ def _greet(bench: Bench, tenant: int) -> None:
     raise InputError(
         f"a short prompt was {what}" if not heard.is_answered else what,
         where=bench.where,
-        hint=_HINTS.get(heard.status or 0, "check that an engine runs there, and its port"),
+        hint=_hint(heard),
     )
+
+
+def _hint(heard: Heard) -> str:
+    if heard.lost == UNTRUSTED:
+        return "name the file of its authority with --ca-file, or check that the port speaks TLS"
+    return _HINTS.get(heard.status or 0, "check that an engine runs there, and its port")
 
 
 def _findings(bench: Bench, record: Record) -> list[Finding]:

@@ -34,6 +34,8 @@ RULES: Final = {
     "BW207": Rule("burst of degenerate output", Severity.MEDIUM, "beta"),
     "BW208": Rule("ownership ledger violated", Severity.HIGH, "beta"),
     "BW301": Rule("canary of a probe echoed", Severity.HIGH, "beta"),
+    "BW401": Rule("configuration does not fit", Severity.MEDIUM, "beta"),
     "BW402": Rule("vulnerable engine version", Severity.MEDIUM, "beta"),
     "BW901": Rule("blind: something was not seen", Severity.MEDIUM, "beta"),
+    "BW902": Rule("heartbeat", Severity.INFO, "beta"),
 }

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import msgspec
 import xxhash
 
-from detector.finding import Confidence, Evidence, Finding, Run, Thresholds, party_of
+from detector.finding import Confidence, Evidence, Finding, Run, Severity, Thresholds, party_of
+from detector.heartbeat import RULE as HEARTBEAT
+from detector.heartbeat import is_reserved
 from detector.kernels.bigrams import bigram_keys
 from detector.kernels.overlap import jaccard
 from detector.match.confidence import CONTENT_SEVERITY
@@ -72,7 +74,7 @@ def content_finding(
     return Finding(
         id=finding_id(sink, source.tenant),
         rule=rule,
-        severity=CONTENT_SEVERITY[confidence],
+        severity=Severity.INFO if rule == HEARTBEAT else CONTENT_SEVERITY[confidence],
         confidence=confidence,
         kv_pool=sink.kv_pool,
         engine=sink.engine,
@@ -100,6 +102,8 @@ def _in_request(run: Run, match: Match) -> Run:
 
 
 def _rule(match: Match, similarity: float) -> str:
+    if is_reserved(match.sink.tenant) and is_reserved(match.source.tenant):
+        return HEARTBEAT
     if match.source.kind is Kind.PROMPT:
         return FOREIGN_PROMPT
     if match.verdict.similarity is not None or similarity >= DUPLICATE_JACCARD:
@@ -123,6 +127,8 @@ def _shingles(sequence: Sequence) -> int:
 
 def _sentence(match: Match, rule: str) -> str:
     sink, source, tokens = match.sink, match.source, match.verdict.tokens
+    if rule == HEARTBEAT:
+        return f"A heartbeat of {sink.engine}: a synthetic bleed, found as any bleed is."
     seconds = (sink.started_at_ms - source.started_at_ms) / 1000
     when = f"{seconds:.0f} s earlier" if seconds >= 0 else f"{-seconds:.0f} s later"
     receiver = f"Tenant {sink.tenant} received in request {sink.request_id}"

@@ -10,6 +10,10 @@ MAX_CHANGES: Final = 8
 MAX_ENGINES: Final = 4_096
 """Engines remembered in one partition; the one that was heard of first goes first."""
 
+INPUT_MARGIN: Final = 6
+"""SGLang rejects a prompt of min(context, pool) - 6 tokens or more (managers/tp_worker.py: one for
+each of the two, five for the answer)."""
+
 
 class Limit(NamedTuple):
     """A limit in tokens and since when it holds; whether the record that told it is news."""
@@ -17,6 +21,18 @@ class Limit(NamedTuple):
     since_ms: int
     tokens: int
     is_news: bool
+
+
+def input_limit(sample: Sample) -> int | None:
+    """Return from which length on a rank rejects prompts, None if what it tells is not enough."""
+    if sample.max_input_tokens is not None:
+        return sample.max_input_tokens
+    context, pool = sample.context_tokens, sample.pool_tokens
+    if sample.engine_kind == "vllm":
+        return context
+    if context is None or pool is None:
+        return None
+    return min(context, pool) - (INPUT_MARGIN if sample.engine_kind == "sglang" else 0)
 
 
 class _Engine:

@@ -29,6 +29,8 @@ class Sample(Protocol):
     @property
     def pool_tokens(self) -> int | None: ...
     @property
+    def configured_pool_tokens(self) -> int | None: ...
+    @property
     def context_tokens(self) -> int | None: ...
     @property
     def max_input_tokens(self) -> int | None: ...
@@ -121,6 +123,7 @@ class RequestPart(Protocol):
 REJECTED: Final = "rejected"
 BLIND: Final = "blind"
 PREFILL: Final = "prefill"
+DECODE: Final = "decode"
 EXACT: Final = "exact"
 ESTIMATE: Final = "estimate"
 

@@ -4,6 +4,7 @@ import time
 
 from detector.config.root import Settings
 from detector.index.memory import Memory
+from detector.match.digests import Digester
 from detector.match.response_sketches import ResponseSketches
 from detector.sketch.token_table import TokenTable
 from detector.streaming.handler import StreamHandler
@@ -20,12 +21,14 @@ def new_handler(
     table: TokenTable,
     memory: Memory | None = None,
     sketches: ResponseSketches | None = None,
+    digester: Digester | None = None,
     partitions: int | None = None,
     clock: Clock = time.monotonic,
 ) -> StreamHandler:
     """Return a handler for all partitions of the topics that the settings name.
 
-    `table` hashes the allow-lists, so it is of the current secret. `partitions` is what the topics
+    `table` hashes the allow-lists and `digester` knows the hashed ones, so both are of the current
+    secret. `partitions` is what the topics
     really have, where that is not what the settings say.
     """
     detection = settings.detection
@@ -39,7 +42,8 @@ def new_handler(
         packing=settings.packing,
         memory=memory,
         sketches=sketches,
-        allowed=load_allow_lists(detection.filter.allow_lists, table),
+        allowed=load_allow_lists(detection.filter.allow_lists, table, digester),
+        digester=digester,
         engines=settings.runtime,
         clock=clock,
     )

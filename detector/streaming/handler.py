@@ -4,17 +4,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import Final
 
 from detector.advisories.load import advisories, features
 from detector.finding import Finding
+from detector.heartbeat import is_reserved
 from detector.index.memory import Memory
 from detector.index.window import Sequencer
+from detector.match.allow_list import AllowList
+from detector.match.digests import Digester
 from detector.match.response_sketches import ResponseSketches
 from detector.pipeline import Detector
 from detector.rules.advisory import KnownAdvisories
 from detector.runtime.settings import RuntimeSettings
 from detector.settings import DetectionSettings
-from detector.sketch.shingle import Keys
 from detector.streaming.blindness import Blindness
 from detector.streaming.inputs import ClearInput
 from detector.streaming.intake import Intake, RingNow
@@ -33,6 +36,9 @@ from ingest.schema_records import EngineEvent, Record, RuntimeSample, SequenceRe
 from ingest.stream import Clock, Outcome
 from ingest.stream_settings import StreamSettings
 from ingest.topics import TopicNames
+
+HEARTBEAT_BYTES: Final = 1 << 20
+"""Memory for heartbeats, of which a few come in a minute."""
 
 
 @dataclass(slots=True)
@@ -67,7 +73,8 @@ class StreamHandler:
         packing: PackingSettings | None = None,
         memory: Memory | None = None,
         sketches: ResponseSketches | None = None,
-        allowed: Keys | None = None,
+        allowed: AllowList | None = None,
+        digester: Digester | None = None,
         engines: RuntimeSettings | None = None,
         clock: Clock = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
@@ -77,10 +84,12 @@ class StreamHandler:
         self.stream = StreamSettings() if stream is None else stream
         self._index_bytes = max(settings.index.memory_bytes // partitions, 1)
         self._allowed = allowed
+        self._digester = digester
         self._engines = RuntimeSettings() if engines is None else engines
         self._sketches = sketches
         self._clock = clock
         self.memory = Memory(settings.commonness) if memory is None else memory
+        self._heartbeat_memory: Memory | None = None
         self.tally = Tally()
         self._lost = Totals()
         self.held: dict[int, Held] = {}
@@ -114,6 +123,7 @@ class StreamHandler:
             memory=self.memory,
             index_bytes=self._index_bytes,
             sketches=self._sketches,
+            digester=self._digester,
         )
         rows = RequestRows(keep_ms=window.longest_response_ms + window.grace_ms)
         finished = {at.topic: offset for at, offset in committed.items()}
@@ -126,6 +136,7 @@ class StreamHandler:
             sequencer=Sequencer(hold_ms=self.stream.hold_ms, live=window),
             finished_below=finished.get(self._topics.sequences),
             runtime=watch,
+            new_detector=self._for_heartbeats,
         )
         self.held[partition] = Held(
             taken_by,
@@ -182,6 +193,13 @@ class StreamHandler:
         for held in list(self.held.values()):
             totals.add(held.window)
         return totals
+
+    def _for_heartbeats(self) -> Detector:
+        """Return a detector of little memory that shares nothing with those of tenants."""
+        if self._heartbeat_memory is None:
+            budget = {"memory_bytes": HEARTBEAT_BYTES}
+            self._heartbeat_memory = Memory(self._settings.commonness.model_copy(update=budget))
+        return Detector(self._settings, memory=self._heartbeat_memory, index_bytes=HEARTBEAT_BYTES)
 
     def _sequences(self, held: Held, message: BrokerRecord) -> list[Message]:
         window = held.window
@@ -241,6 +259,8 @@ class StreamHandler:
     def _count(self, topic: str, opened: Unpacked[SequenceRecord]) -> None:
         self.tally.records[topic] += 1
         for record in opened.records:
+            if is_reserved(record.tenant):
+                continue
             self.tally.sequences[record.kind.value] += 1
             self.tally.tokens += record.token_count
             if not record.token_count:

@@ -19,7 +19,7 @@ from ingest.record_headers import event_times
 from ingest.schema_records import RequestRow
 from ingest.schema_sequence import to_record
 from ingest.sealing import KeyRing
-from ingest.stream import Clock
+from ingest.stream import Clock, Handler
 from ingest.stream_settings import StreamSettings
 from ingest.topics import TopicNames
 
@@ -34,6 +34,9 @@ _FINISHING_TURNS = 2
 
 
 OnRow = Callable[[RequestRow], None]
+
+Watch = Callable[[Handler, Reader], Handler]
+"""Wraps what handles a stream; the reader is for what else it wants to know of the broker."""
 
 
 class EventClock:
@@ -72,8 +75,9 @@ class LocalStream:
         clock: Clock,
         tier: GlobalTier | None = None,
         on_row: OnRow | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        """`on_row` gets the row of every request as it comes out."""
+        """`on_row` gets the row of every request as it comes out; `watch` may wrap what handles."""
         self.after_turn: Callable[[], None] = _nothing
         """Called when the stream has turned, and when it has finished."""
         self._handler = handler
@@ -87,8 +91,11 @@ class LocalStream:
         self._publisher = broker.publisher()
         self._packer = Packer(topics.sequences, SealedForm(lambda: ring), packing)
         self._row_packer = Packer(topics.requests, ClearForm(RequestRow), packing)
+        outer: Handler = handler
+        if tier is not None:
+            outer = tier.around(handler, handler, broker.reader())
         self._runner = MemoryRunner(
-            handler if tier is None else tier.around(handler, handler, broker.reader()),
+            outer if watch is None else watch(outer, broker.reader()),
             reader=broker.reader(),
             publisher=self._publisher,
             topics=topics.inputs,

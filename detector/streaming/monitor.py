@@ -66,6 +66,7 @@ class Monitor:
         bands: BandsExchange | None = None,
         key_file_unreadable: Callable[[], bool] = lambda: False,
         clock: Clock = time.monotonic,
+        now_s: Callable[[], float] = time.time,
     ) -> None:
         self._handler = handler
         self._exchange = exchange
@@ -74,7 +75,7 @@ class Monitor:
         self._key_file_unreadable = key_file_unreadable
         self._clock = clock
         self._warmup_seconds = 0.0
-        self.lag = LagTracker(self._end_of)
+        self.lag = LagTracker(self._end_of, now_s=now_s)
         self.runner: Runner | None = None
         self._counts = self._counted()
         self._counted_at = clock()

@@ -1,11 +1,12 @@
 """One partition: its sequences in event order, compared by a detector of their own."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from detector.finding import Finding
+from detector.heartbeat import is_reserved
 from detector.index.window import Sequencer
 from detector.model import Sequence as TokenSequence
 from detector.pipeline import Detector
@@ -40,7 +41,9 @@ class Partition:
         sequencer: Sequencer,
         finished_below: int | None,
         runtime: RuntimeWatch,
+        new_detector: Callable[[], Detector],
     ) -> None:
+        """`new_detector` makes one for heartbeats, which must teach and count nothing."""
         self.detector = detector
         self._runtime = runtime
         self.sequencer = sequencer
@@ -49,6 +52,8 @@ class Partition:
         self._finished_below = finished_below or 0
         self._next = 0
         self._unfinished = Unfinished()
+        self._new_detector = new_detector
+        self._heartbeats: Detector | None = None
 
     @property
     def done(self) -> int | None:
@@ -96,6 +101,10 @@ class Partition:
 
     def _observe(self, ready: Iterable[TokenSequence], judged: Judged) -> None:
         for sequence in ready:
+            if is_reserved(sequence.tenant):
+                judged.findings += map(self._dated, self._heartbeat(sequence))
+                self._unfinished.observed(sequence)
+                continue
             for finding in map(self._dated, self.detector.observe(sequence)):
                 judged.findings.append(self._runtime.joined(finding, is_news=not self.warming))
             judged.findings += self._runtime.observed(
@@ -104,6 +113,11 @@ class Partition:
                 low_complexity=self.detector.last_low_complexity,
             )
             judged.rows += self._rows.add(self._unfinished.observed(sequence))
+
+    def _heartbeat(self, sequence: TokenSequence) -> list[Finding]:
+        if self._heartbeats is None:
+            self._heartbeats = self._new_detector()
+        return self._heartbeats.observe(sequence)
 
     def _told(self, judged: Judged) -> Judged:
         watermark_ms = self.sequencer.watermark_ms

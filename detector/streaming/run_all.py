@@ -1,21 +1,31 @@
 """Composition of `run all`: logs in, findings out, by way of the stream that a cluster uses."""
 
+import socket
 import time
 from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 from detector.batches import Batches
 from detector.config.root import Settings
 from detector.finding import Finding
+from detector.heartbeat import RULE as HEARTBEAT
 from detector.index.memory import Memory
 from detector.index.window import Sequencer
 from detector.model import Sequence
 from detector.pipeline import Detector
 from detector.reading import OnProgress, Reading
-from detector.service import STDIN, ReplayReport, deployment_secret, learn, replay_hold_ms, surest
+from detector.service import (
+    STDIN,
+    ReplayReport,
+    deployment_digester,
+    deployment_secret,
+    learn,
+    replay_hold_ms,
+    surest,
+)
 from detector.sketch.tag_keys import TagKeys
 from detector.sketch.token_table import Keys, TokenTable
 from detector.streaming.compose import new_handler
@@ -23,12 +33,16 @@ from detector.streaming.feed import followed
 from detector.streaming.global_tier import GlobalTier
 from detector.streaming.handler import StreamHandler
 from detector.streaming.local import TICKS_PER_IDLE, EventClock, LocalStream, OnRow
+from detector.streaming.local_runner import LocalRunner
+from detector.streaming.watched import Watched
+from exporters.joined import Joined
 from ingest.broker import Message, Reader
 from ingest.coverage import Coverage
+from ingest.heartbeat import Heartbeats, StreamTime
 from ingest.push.received import Received
 from ingest.schema_records import RequestRow
 from ingest.sealing import KeyRing
-from ingest.stream import Clock
+from ingest.stream import Clock, Handler
 from ingest.topics import topic_names
 
 OnFinding = Callable[[Finding], None]
@@ -52,6 +66,8 @@ class Input:
     on_progress: OnProgress | None = None
     received: Received | None = None
     """Messages of sidecars, in place of paths."""
+    metrics: Joined = field(default_factory=Joined)
+    """Gets the metrics of the detection."""
 
     @property
     def is_live(self) -> bool:
@@ -111,26 +127,36 @@ def run(
     began = time.process_time()
     tier = _tier(settings, ring, keys) if settings.stream.global_tier else None
     handler, stream = _local(
-        settings, ring, table, memory, live=source.is_live, tier=tier, on_row=on_row
+        settings, ring, table, memory, source.metrics, live=source.is_live, tier=tier, on_row=on_row
     )
     sequencer = Sequencer(hold_ms=replay_hold_ms(settings.detection.window))
-    found: list[Finding] = []
     feed = (
-        _live(stream, source.followed(records, settings, stopped or _never))
+        _live(
+            stream,
+            source.followed(records, settings, stopped or _never),
+            _Beats(settings, key_id=keys.key_id, is_off=source.received is not None),
+        )
         if source.is_live
         else _finished(stream, records, sequencer, stopped or _never)
     )
     with _kept(stream, keep):
-        for finding in feed:
-            found.append(finding)
-            if on_finding is not None:
-                on_finding(finding)
+        found = list(_told(feed, on_finding))
     return _report(
         handler, None if source.is_live else sequencer, reading, settings, surest(found),
         cpu_seconds=time.process_time() - began,
         history=past.coverage if source.history else None,
         history_skipped=skipped,
     )  # fmt: skip
+
+
+def _told(feed: Iterator[Finding], on_finding: OnFinding | None) -> Iterator[Finding]:
+    """Yield what is found as it is told; a heartbeat is nobody's business."""
+    for finding in feed:
+        if finding.rule == HEARTBEAT:
+            continue
+        if on_finding is not None:
+            on_finding(finding)
+        yield finding
 
 
 @contextmanager
@@ -159,6 +185,7 @@ def _local(
     ring: KeyRing,
     table: TokenTable,
     memory: Memory,
+    metrics: Joined,
     *,
     live: bool,
     tier: GlobalTier | None,
@@ -173,8 +200,16 @@ def _local(
         table=table,
         memory=memory,
         sketches=None if tier is None else tier.sketches,
+        digester=deployment_digester(settings),
         clock=clock,
     )
+
+    def watch(outer: Handler, reader: Reader) -> Handler:
+        watched = Watched(settings, handler, outer=outer, now_s=events)
+        watched.follow(LocalRunner(reader))
+        watched.show(metrics)
+        return watched.handler
+
     return handler, LocalStream(
         handler,
         topics=topic_names(settings.kafka.topic_prefix),
@@ -186,6 +221,7 @@ def _local(
         clock=clock,
         on_row=on_row,
         tier=tier,
+        watch=watch,
     )
 
 
@@ -202,11 +238,40 @@ def _learn(
     )
 
 
+class _Beats:
+    """The heartbeats of a log that is followed, if there are to be any.
+
+    A process that listens has a sidecar inside, which sends them as the others do.
+    """
+
+    def __init__(self, settings: Settings, *, key_id: str, is_off: bool) -> None:
+        self._time = StreamTime()
+        every_ms = None if is_off else settings.heartbeat.every_ms
+        self._beats = every_ms and Heartbeats(
+            socket.gethostname(),
+            every_ms=every_ms,
+            time=self._time,
+            key_id=lambda: key_id,
+            wall_ms=lambda: time.time_ns() // 1_000_000,
+        )
+
+    def after(self, record: Sequence | RequestRow | Message | None) -> list[Sequence]:
+        """Return what is due once a record has come, or none has for a moment."""
+        now_s = time.monotonic()
+        if isinstance(record, Sequence):
+            self._time.hear(record.ended_at_ms, now_s)
+        return self._beats.due(now_s) if self._beats else []
+
+
 def _live(
-    stream: LocalStream, records: Iterator[Sequence | RequestRow | Message | None]
+    stream: LocalStream,
+    records: Iterator[Sequence | RequestRow | Message | None],
+    beats: _Beats,
 ) -> Iterator[Finding]:
     """Send what comes when it comes, and let time pass in between."""
     for record in records:
+        for beat in beats.after(record):
+            yield from stream.send(beat)
         if record is None:
             yield from stream.tick()
         elif isinstance(record, RequestRow):

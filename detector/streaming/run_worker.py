@@ -14,6 +14,8 @@ import numpy as np
 from detector.config.root import Settings
 from detector.errors import SettingsError
 from detector.index.shared_memory import SharedMemory
+from detector.kernels.siphash import tagger
+from detector.match.digests import Digester
 from detector.match.response_sketches import ResponseSketches
 from detector.model import EngineId, Kind, PoolId, RequestId, Sequence, TenantId
 from detector.pipeline import Detector
@@ -101,6 +103,7 @@ def _work(
         settings,
         ring=keys.ring,
         table=TokenTable(keys.current.hash_key, key_id=keys.current.key_id),
+        digester=Digester(keys.current.tag_key, key_id=keys.current.key_id, tagger=tagger),
         memory=memory,
         sketches=sketches,
         partitions=partitions,

@@ -12,6 +12,7 @@ from detector.ledger.ledger import KINDS
 from detector.model import Kind, Sequence
 from detector.rules.advisory import NO_ADVISORIES, KnownAdvisories, VersionRule
 from detector.rules.blind import BlindRule, Lost
+from detector.rules.configuration import ConfigurationRule
 from detector.rules.contradiction import ANSWERED_ANYWAY, Contradictions
 from detector.rules.isolation import IsolationRule
 from detector.rules.joined import RuntimeJoin
@@ -69,6 +70,7 @@ class RuntimeWatch:
         self._settings = settings
         self._known = advisories
         self._engines: dict[tuple[str, str], _Engine] = {}
+        self._configurations: dict[str, ConfigurationRule] = {}
         self._limits = Limits()
         self._requests = RequestTable(keep_ms=window.keep_ms)
         margin_ms = settings.join_margin_ms
@@ -183,8 +185,8 @@ class RuntimeWatch:
             if sample is not None:
                 noted = engine.rules.sample(sample)
                 told += self._noted(sample.kv_pool, noted, is_news=is_news)
-                outdated = engine.version.sample(sample)
-                told += [outdated] if outdated is not None and is_news else []
+                latent = self._latent(engine, sample)
+                told += latent if is_news else []
                 if self._limits.add(sample, is_news=is_news):
                     for same in self._requests.of_pool(sample.kv_pool):
                         told += self._contradicted(same, is_news=is_news)
@@ -192,6 +194,12 @@ class RuntimeWatch:
                 noted = engine.rules.event(event)
                 told += self._noted(event.kv_pool, noted, is_news=is_news)
         return told
+
+    def _latent(self, engine: _Engine, sample: Sample) -> list[Finding]:
+        """Judge what needs no traffic: the version of an engine, and what it is configured to."""
+        outdated = engine.version.sample(sample)
+        misfits = self._configuration(sample.kv_pool).sample(sample)
+        return misfits if outdated is None else [outdated, *misfits]
 
     def _noted(self, kv_pool: str, noted: Noted, *, is_news: bool) -> list[Finding]:
         raised = self._happened(kv_pool, noted.evidence, is_news=is_news)
@@ -233,6 +241,15 @@ class RuntimeWatch:
             if len(self._engines) > MAX_ENGINES:
                 del self._engines[next(iter(self._engines))]
         return engine
+
+    def _configuration(self, kv_pool: str) -> ConfigurationRule:
+        rule = self._configurations.get(kv_pool)
+        if rule is None:
+            rule = ConfigurationRule(kv_pool, gap_ms=self._settings.quiet_ms)
+            self._configurations[kv_pool] = rule
+            if len(self._configurations) > MAX_ENGINES:
+                del self._configurations[next(iter(self._configurations))]
+        return rule
 
     @property
     def _now(self) -> int:

@@ -1,5 +1,6 @@
 """A worker under watch: its handler measured, its health and its metrics served over HTTP."""
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 
@@ -10,6 +11,7 @@ from detector.streaming.handler import StreamHandler
 from detector.streaming.metered import MeteredHandler
 from detector.streaming.monitor import Monitor, Runner, known_labels
 from exporters.health import HealthServer
+from exporters.joined import Joined
 from exporters.readiness import Probes, Pulse
 from exporters.worker_metrics import WorkerMetrics
 from ingest.stream import Handler
@@ -32,8 +34,12 @@ class Watched:
         exchange: Exchange | None = None,
         bands: BandsExchange | None = None,
         key_file_unreadable: Callable[[], bool] = lambda: False,
+        now_s: Callable[[], float] = time.time,
     ) -> None:
-        """`outer` is what wraps the handler, if something does, and is called in its place."""
+        """`outer` is what wraps the handler, if something does, and is called in its place.
+
+        `now_s` is the clock of the broker.
+        """
         topics = topic_names(settings.kafka.topic_prefix).inputs
         learning_ms = settings.detection.commonness.learning_ms
         monitor = Monitor(
@@ -42,6 +48,7 @@ class Watched:
             exchange=exchange,
             bands=bands,
             key_file_unreadable=key_file_unreadable,
+            now_s=now_s,
         )
         pulse = Pulse()
         self._settings = settings.metrics
@@ -57,11 +64,19 @@ class Watched:
             batch_seconds=self._metrics.batch_seconds,
         )
 
+    def show(self, metrics: Joined) -> None:
+        """Show the metrics among those of the whole process."""
+        metrics.add(self._metrics.registry)
+
+    def follow(self, runner: Runner) -> None:
+        """Ask `runner` from now on what only it knows."""
+        self._monitor.runner = runner
+
     def serving(self, runner: Runner) -> AbstractContextManager[HealthServer]:
         """Answer probes and scrapes about `runner` until the end of a `with` block.
 
         Raises SettingsError if the address cannot be listened on.
         """
-        self._monitor.runner = runner
+        self.follow(runner)
         probes = {"/livez": self._probes.not_live, "/readyz": self._probes.not_ready}
         return closing(HealthServer(self._settings, registry=self._metrics.registry, probes=probes))

@@ -7,7 +7,6 @@ find it, and only batches of its pool, which are all in one partition, to find i
 import math
 import time
 from collections.abc import Iterator
-from typing import Final
 
 from detector.config.root import Settings
 from detector.errors import BrokerError, InputError, RecordError
@@ -19,16 +18,12 @@ from ingest.broker import BrokerRecord, Reader, TopicPartition
 from ingest.envelope import read_index
 from ingest.opening import open_sequences
 from ingest.partitioning import partition_of
+from ingest.retained import Retained
 from ingest.schema import parse
 from ingest.schema_records import SequenceRecord
 from ingest.schema_sequence import from_record
 from ingest.sealing import KeyRing
 from ingest.stream import Clock
-
-POLL_S: Final = 0.5
-
-SILENT_S: Final = 30.0
-"""How long a broker that sends nothing is waited for: three times what a busy one needs."""
 
 
 class StreamTrace:
@@ -53,9 +48,7 @@ class StreamTrace:
         self._settings = settings
         self._topic = topic
         self._on_progress = on_progress
-        self._until_s = until_s
-        self._clock = clock
-        self._is_complete = True
+        self._retained = Retained(reader, until_s=until_s, clock=clock)
         self._unreadable = 0
 
     def trace(self, wanted: Wanted, *, sought_from_ms: int) -> Traced:
@@ -75,7 +68,7 @@ class StreamTrace:
             self._unreadable += len(opened.rejected)
             for record in opened.records:
                 scan.add(from_record(record))
-        return scan.result(is_complete=self._is_complete, unreadable=self._unreadable)
+        return scan.result(is_complete=self._retained.is_complete, unreadable=self._unreadable)
 
     def _response(self, wanted: Wanted, sought_from_ms: int) -> Response:
         gathering = Gathering(wanted)
@@ -97,7 +90,7 @@ class StreamTrace:
         except InputError as error:
             if sealed:
                 raise InputError(sealed[0].what, where=error.where, hint=sealed[0].hint) from None
-            if self._is_complete:
+            if self._retained.is_complete:
                 raise
         raise BrokerError(
             "the topic was not read to its end in time, and the request not found so far",
@@ -112,47 +105,16 @@ class StreamTrace:
     def _messages(
         self, places: list[TopicPartition], since_ms: int, what: str
     ) -> Iterator[BrokerRecord]:
-        """Yield what was sent since then and lies there now; ends early for want of time."""
-        left = self._ranges(places, since_ms)
-        total = sum(end - begin for begin, end in left.values())
-        self._reader.assign({at: begin for at, (begin, _) in left.items()})
-        heard_s = self._clock()
-        while left:
-            if self._clock() - heard_s >= SILENT_S:
-                self._is_complete = False
-                return
-            for record in self._reader.poll(POLL_S):
-                heard_s = self._clock()
-                if heard_s >= self._until_s:
-                    self._is_complete = False
-                    return
-                at = TopicPartition(record.topic, record.partition)
-                if at not in left:
-                    continue
-                _, end = left.pop(at)
-                if record.offset < end:
-                    yield record
-                if record.offset + 1 < end:
-                    left[at] = (record.offset + 1, end)
-            if self._on_progress is not None:
-                ahead = sum(end - begin for begin, end in left.values())
-                self._on_progress(1 - ahead / total, what)
-
-    def _ranges(
-        self, places: list[TopicPartition], since_ms: int
-    ) -> dict[TopicPartition, tuple[int, int]]:
-        """Return the offsets from the first record sent since then to the present end.
+        """Yield what was sent since then and lies there now; ends early for want of time.
 
         A record is sent after what it tells has ended, by clocks that differ by so much at most.
         """
-        ranges = {}
-        sent_from_ms = since_ms - self._settings.stream.ahead_ms
-        for at in places:
-            sent, end = self._reader.offset_at(at, sent_from_ms), self._reader.end(at)
-            begin = end if sent is None else max(sent, self._reader.beginning(at))
-            if begin < end:
-                ranges[at] = (begin, end)
-        return ranges
+        told = self._on_progress
+        return self._retained.messages(
+            places,
+            sent_from_ms=since_ms - self._settings.stream.ahead_ms,
+            on_progress=lambda share: None if told is None else told(share, what),
+        )
 
 
 def _may_hold(gathering: Gathering, message: BrokerRecord) -> bool:

@@ -6,6 +6,7 @@ from starlette.responses import Response
 from exporters.incidents.model import Incident
 from exporters.sending.overview import OutputState
 from exporters.store.coverage import PoolCoverage
+from exporters.store.digests import FindingDigests
 from exporters.store.erasure import Erasure
 from exporters.store.finding_list import ListedFinding
 from exporters.store.incidents import LoggedChange
@@ -21,6 +22,16 @@ class FindingPage(msgspec.Struct):
     """Findings, the last detected first; `next` is the cursor of the next page, null at the end."""
 
     findings: list[ListedFinding]
+    next: str | None = None
+
+
+class AllowListPage(msgspec.Struct):
+    """Digests of findings judged to be none; `next` is the cursor of the next page.
+
+    A line of an allow-list is one of the entries.
+    """
+
+    entries: list[FindingDigests]
     next: str | None = None
 
 
@@ -133,6 +144,8 @@ class Probe(msgspec.Struct):
 SHOWN = (
     FindingPage,
     ListedFinding,
+    FindingDigests,
+    AllowListPage,
     IncidentPage,
     IncidentDetail,
     BlastRadiusAnswer,

@@ -23,6 +23,7 @@ from exporters.http.parts import Parts
 from exporters.http.problems import Problem, ProblemError, Wrong, answer, problem
 from exporters.http.routes.about import about_routes, output_routes
 from exporters.http.routes.changes import change_routes, silence_routes
+from exporters.http.routes.digests import digest_routes
 from exporters.http.routes.findings import finding_routes
 from exporters.http.routes.incidents import incident_routes
 from exporters.http.routes.probes import probe_routes
@@ -42,6 +43,7 @@ def application(parts: Parts, access: Access) -> FastAPI:
         incident_routes,
         change_routes,
         finding_routes,
+        digest_routes,
         silence_routes,
         about_routes,
         output_routes,

@@ -36,7 +36,7 @@ def place(text: str | None, kind: type[_T]) -> _T | None:
         raw = base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
         found = msgspec.json.decode(raw, type=kind)
         _require_storable(msgspec.to_builtins(found))
-    except (ValueError, msgspec.MsgspecError):
+    except (ValueError, msgspec.MsgspecError, RecursionError):
         wrong = Wrong("query.cursor", "is not a cursor that this list gave")
         raise ProblemError(
             HTTPStatus.BAD_REQUEST, "cursor", "take `next` of the page before", errors=(wrong,)

@@ -27,8 +27,9 @@ def document(app: FastAPI) -> dict[str, Any]:
         version="1",
         summary="Findings, incidents and what people do about them.",
         description="Ids, counts, times and one sentence: never text of a tenant, tokens or "
-        "hashes of them. Errors are problem details (RFC 9457). A field that is not known is "
-        "refused in a body, and answers may get further fields.",
+        "hashes of them; keyed digests of what was found where they are asked for. Errors are "
+        "problem details (RFC 9457). A field that is not known is refused in a body, and answers "
+        "may get further fields.",
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         servers=[{"url": "http://127.0.0.1:8080"}],
         routes=app.routes,

@@ -41,7 +41,7 @@ class Sessions:
             if not hmac.compare_digest(given, self._sign(b"session", raw)):
                 return None
             session = _DECODER.decode(raw)
-        except (ValueError, msgspec.MsgspecError):
+        except (ValueError, msgspec.MsgspecError, RecursionError):
             return None
         if session.ends_at_ms <= now_ms:
             return None

@@ -21,6 +21,9 @@ COLOURS: Final = {
 }
 """The kinds of Apprise, by which services colour what they show."""
 
+_LOOKALIKES: Final = str.maketrans({"<": "\u2039", ">": "\u203a", "@": "\uff20"})
+"""What begins a mention or a link in chats, and what is read as the same by people."""
+
 
 class AppriseOutput:
     """Sends title and text to every URL of a file; delivered once all of them took it.
@@ -78,11 +81,11 @@ def _colour(notification: Notification) -> apprise.NotifyType:
 
 def _title(notification: Notification) -> str:
     about = ", ".join(notification.kv_pools) or "bleedwatch"
-    return f"[{notification.severity}] {notification.kind}: {about}"
+    return _inert(f"[{notification.severity}] {notification.kind}: {about}")
 
 
 def _text(notification: Notification) -> str:
-    lines = [notification.title, notification.reason]
+    lines = [_inert(notification.title), _inert(notification.reason)]
     if notification.incident_id:
         lines.append(
             f"Incident {notification.incident_id}: {notification.finding_count} findings, "
@@ -91,3 +94,13 @@ def _text(notification: Notification) -> str:
     if notification.link is not None:
         lines.append(notification.link)
     return "\n".join(lines)
+
+
+def _inert(text: str) -> str:
+    """Return text on one line in which nobody is called and nothing can be clicked.
+
+    Clients choose request ids, and some services take `<!channel>`, `@everyone` and URLs in what
+    they are given for what they mean. Whoever needs the exact name finds it behind the link.
+    """
+    line = "".join(one if one.isprintable() else "?" for one in text)
+    return line.translate(_LOOKALIKES).replace("://", ": //").replace("](", "] (")

@@ -19,6 +19,7 @@ class Kind(enum.StrEnum):
     ACKNOWLEDGED = "incident.acknowledged"
     RESOLVED = "incident.resolved"
     DEGRADED = "monitor.degraded"
+    HEARTBEAT = "monitor.heartbeat"
     TEST = "test.ping"
 
 

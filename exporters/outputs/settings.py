@@ -37,6 +37,11 @@ class OutputSettings(Section):
     name: Annotated[str, Field(pattern=NAME)] = Field(
         description="Its name: unique, lower case letters, digits and dashes."
     )
+    heartbeats: bool = Field(
+        False,
+        description="Send heartbeats that have arrived, once a minute at most, and nothing else: "
+        "for a receiver that alerts when they stop.",
+    )
     when: Matchers = Field(Matchers(), description="Which incidents it is told of.")
     dry_run: bool = Field(False, description="Say in the log what would be sent, and send nothing.")
     most_per_minute: Positive = Field(60, description="More than this waits; nothing is left out.")

@@ -1,4 +1,4 @@
-"""Puts changes of incidents into the outbox, in the transaction that makes them.
+"""Puts changes of incidents, and heartbeats, into the outbox, in the transaction that makes them.
 
 One notification for each change and output that is told of it. What is resolved goes to those that
 were told of the incident, whatever they ask for: they must not wait for its end.
@@ -7,6 +7,7 @@ were told of the incident, whatever they ask for: they must not wait for its end
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import msgspec
 import xxhash
 from sqlalchemy import Connection
 
@@ -14,8 +15,10 @@ from detector.finding import Confidence, Severity
 from exporters.incidents.model import Change, ChangeKind
 from exporters.outputs.notification import Kind, Notification
 from exporters.outputs.settings import OutputSettings
+from exporters.sending.decide import FRESH_MS
 from exporters.sending.matching import wants
 from exporters.store import outbox
+from exporters.store.heartbeats import Heartbeat
 
 TOLD: Final = {
     ChangeKind.OPENED: Kind.OPENED,
@@ -28,6 +31,9 @@ TOLD: Final = {
 }
 """Changes that are told. A further finding of the same rule and severity is not: it would page
 again for what is known."""
+
+MINUTE_MS: Final = 60_000
+"""A receiver of heartbeats is told once in so long at most, however many senders there are."""
 
 FOLLOW_UPS: Final = frozenset({Kind.ACKNOWLEDGED, Kind.RESOLVED})
 """Kinds that mean something only to those who know the incident."""
@@ -47,7 +53,7 @@ def announce(
     added = 0
     for change in changes:
         kind = TOLD.get(change.kind)
-        for output in outputs if kind is not None else ():
+        for output in _for_people(outputs) if kind is not None else ():
             told = _notification(change, kind or Kind.UPDATED, output.name, external_url)
             known = outbox.has_any(connection, output.name, change.incident.id)
             if known if told.kind in FOLLOW_UPS else known or wants(output.when, told):
@@ -59,7 +65,7 @@ def announce_gone(
     connection: Connection, gone: str, *, outputs: Sequence[OutputSettings], at_ms: int
 ) -> None:
     """Tell the other outputs that one of them wants nothing any more."""
-    for output in outputs:
+    for output in _for_people(outputs):
         if output.name != gone:
             told = monitor_notification(
                 Kind.DEGRADED,
@@ -69,6 +75,30 @@ def announce_gone(
                 at_ms=at_ms,
             )
             outbox.put(connection, output.name, [told])
+
+
+def announce_heartbeats(
+    connection: Connection,
+    beats: Iterable[Heartbeat],
+    *,
+    outputs: Sequence[OutputSettings],
+    now_ms: int,
+) -> None:
+    """Tell the outputs for heartbeats that one has arrived; an old one says nothing about now."""
+    sent_ms = max((beat.sent_ms for beat in beats), default=0)
+    if now_ms - sent_ms > FRESH_MS:
+        return
+    for output in outputs:
+        if output.heartbeats:
+            told = monitor_notification(
+                Kind.HEARTBEAT,
+                output.name,
+                title="A heartbeat has come through sidecar, stream, worker and api.",
+                reason="heartbeats arrive",
+                at_ms=now_ms,
+            )
+            a_minute = notification_id(output.name, Kind.HEARTBEAT, now_ms // MINUTE_MS)
+            outbox.put(connection, output.name, [msgspec.structs.replace(told, id=a_minute)])
 
 
 def monitor_notification(
@@ -92,6 +122,10 @@ def monitor_notification(
         title=title,
         reason=reason,
     )
+
+
+def _for_people(outputs: Sequence[OutputSettings]) -> list[OutputSettings]:
+    return [output for output in outputs if not output.heartbeats]
 
 
 def notification_id(output: str, subject: str, number: int) -> str:

@@ -26,7 +26,12 @@ Decision = Send | Hold | Drop
 
 NOT_TOLD: Final = "resolved, and its receiver was never told of it"
 QUIET: Final = "resolved while it was silenced"
+STALE: Final = "a heartbeat that its receiver did not take in time says nothing any more"
 TOO_OLD: Final = "given up: its receiver was away for too long"
+
+
+FRESH_MS: Final = 300_000
+"""How old a heartbeat may be that is sent: later it would tell of life that may be over."""
 
 
 class Known(NamedTuple):
@@ -38,6 +43,11 @@ class Known(NamedTuple):
     silenced_until_ms: int | None
     was_told: bool
     is_over: bool
+
+
+def decide_heartbeat(due: Due, *, now_ms: int) -> Decision:
+    """Decide about a heartbeat: it is sent while it says something about now."""
+    return Drop(STALE) if now_ms - due.notification.created_at_ms > FRESH_MS else Send()
 
 
 def decide(due: Due, known: Known, *, now_ms: int, give_up_ms: int) -> Decision:

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection
 
 from exporters.outputs.contract import Delivered, Outcome, Output, Rejected, Retry
+from exporters.outputs.notification import Kind
 from exporters.sending.breaker import Breaker
-from exporters.sending.decide import Drop, Hold, Known, Send, decide
+from exporters.sending.decide import Decision, Drop, Hold, Known, Send, decide, decide_heartbeat
 from exporters.sending.matching import silenced_until_ms
 from exporters.sending.rate import Rate
 from exporters.sending.schedule import backoff_ms
@@ -92,9 +93,7 @@ class Lane:
             due = outbox.first_due(connection, self.output.name, now_ms=now_ms)
             if due is None:
                 return outbox.next_due_ms(connection, self.output.name)
-            decision = decide(
-                due, _known(connection, due, now_ms), now_ms=now_ms, give_up_ms=self._give_up_ms
-            )
+            decision = self._decide(connection, due, now_ms)
         if not isinstance(decision, Send):
             self._put_aside(due, decision, now_ms)
             return now_ms
@@ -104,6 +103,12 @@ class Lane:
         self._send(due, now_ms)
         self.settle()
         return self._now_ms()
+
+    def _decide(self, connection: Connection, due: Due, now_ms: int) -> Decision:
+        if due.notification.kind is Kind.HEARTBEAT:
+            return decide_heartbeat(due, now_ms=now_ms)
+        known = _known(connection, due, now_ms)
+        return decide(due, known, now_ms=now_ms, give_up_ms=self._give_up_ms)
 
     def _send(self, due: Due, now_ms: int) -> None:
         if due.state is not State.DELIVERED:

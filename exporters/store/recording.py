@@ -15,6 +15,7 @@ from exporters.incidents.grouping import Place, covering, place, survivor
 from exporters.incidents.model import Change, Incident, Observed
 from exporters.incidents.settings import IncidentSettings
 from exporters.incidents.versions import is_news, put_together
+from exporters.store import digests
 from exporters.store import findings as finding_rows
 from exporters.store import incidents as incident_rows
 
@@ -41,12 +42,14 @@ def record_findings(
     """Store findings and what they make of incidents; `now_ms` is wall time."""
     changes: list[Change] = []
     new = updated = repeated = 0
-    for finding in findings:
+    for told in findings:
+        finding = msgspec.structs.replace(told, digests=None)
         known = finding_rows.finding(connection, finding.id)
         if known is None:
             at_ms = finding.observed_at_ms
             observed = Observed(finding=finding, from_ms=at_ms, until_ms=at_ms)
             changes += _place(connection, observed, None, settings, now_ms)
+            _keep_digests(connection, told)
             new += 1
             continue
         observed = put_together(known.observed, finding)
@@ -60,7 +63,13 @@ def record_findings(
         else:
             _reword(connection, observed, known.incident_id)
             repeated += 1
+        _keep_digests(connection, told)
     return Recorded(tuple(changes), new, updated, repeated)
+
+
+def _keep_digests(connection: Connection, told: Finding) -> None:
+    if told.digests is not None:
+        digests.put(connection, told.id, told.digests)
 
 
 def resolve_quiet(

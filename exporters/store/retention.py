@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, select, tuple_
 
 from exporters.incidents.model import State
-from exporters.store import journal, outbox
+from exporters.store import heartbeats, journal, outbox
 from exporters.store.incidents import spans_of
 from exporters.store.settings import StoreRetentionSettings
 from exporters.store.tables import (
@@ -32,6 +32,7 @@ def forget(connection: Connection, settings: StoreRetentionSettings, *, now_ms: 
     removed += _forget_weak_findings(connection, before_ms)
     outbox.prune(connection, before_ms=before_ms)
     journal.prune(connection, before_ms=before_ms)
+    heartbeats.forget(connection, now_ms=now_ms)
     return removed
 
 

@@ -2,12 +2,23 @@
 
 Times are integer milliseconds since 1970, UTC. Columns named `body`, and those that hold lists, are
 JSON as text. No table holds text of a tenant, tokens or hashes of them; a finding's body is numbers
-and one sentence. A change here needs a migration in `migrations/versions`; a test compares both.
+and one sentence, and its digests are keyed, of ten tokens each. A change here needs a migration in
+`migrations/versions`; a test compares both.
 """
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
 
 NAMES: Final = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -131,6 +142,24 @@ look_backs = Table(
     _text("body"),
 )
 """What looking back for the sources of a finding has found; `body` is offsets, lengths, counts."""
+
+finding_digests = Table(
+    "finding_digests",
+    metadata,
+    Column("finding_id", ForeignKey("findings.id", ondelete="CASCADE"), primary_key=True),
+    _text("key_id"),
+    Column("shingles", LargeBinary, nullable=False),
+)
+"""Digests of the shingles that a finding rests on, 8 bytes each, under the key that `key_id` names:
+for allow-lists, and for owners of a text who look whether it is theirs."""
+
+heartbeats = Table(
+    "heartbeats",
+    metadata,
+    Column("sender", Text, primary_key=True),
+    _time("sent_ms"),
+)
+"""When the newest heartbeat of each sender that has arrived was made."""
 
 request_rows = Table(
     "request_rows",

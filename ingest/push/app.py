@@ -47,13 +47,20 @@ class PushApp:
         self._live = live
         self._ready = ready
 
+    @property
+    def pushes(self) -> list[Route]:
+        """The routes of pushes and of the back-pressure answer, without the probes."""
+        return [
+            Route("/v1/sequences", self._sequences, methods=["POST"]),
+            Route("/v1/runtime", self._runtime, methods=["POST"]),
+            Route("/v1/backpressure", self._backpressure, methods=["GET"]),
+        ]
+
     def asgi(self) -> Starlette:
         """Return the application."""
         return Starlette(
             routes=[
-                Route("/v1/sequences", self._sequences, methods=["POST"]),
-                Route("/v1/runtime", self._runtime, methods=["POST"]),
-                Route("/v1/backpressure", self._backpressure, methods=["GET"]),
+                *self.pushes,
                 Route("/livez", self._livez, methods=["GET"]),
                 Route("/readyz", self._readyz, methods=["GET"]),
             ],

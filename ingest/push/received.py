@@ -1,10 +1,11 @@
-"""Messages of sidecars that came over HTTP, on their way into the stream: bounded, in order."""
+"""Messages on their way into the stream without Kafka: those that came over HTTP, and our own."""
 
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
 
-from detector.errors import RecordError
+from detector.errors import BrokerError, RecordError
 from ingest.broker import Message
 from ingest.partitioning import message_bytes
 
@@ -57,3 +58,32 @@ class Received:
                 if message is not None:
                     self._bytes -= message_bytes(message)
             yield message
+
+
+class ReceivedOutlet:
+    """An outlet into the stream of this process; a message that it has is safe as long as that."""
+
+    def __init__(self, received: Received) -> None:
+        self._received = received
+
+    def send(self, message: Message) -> "Future[int]":
+        """Hand a message over; refused with BrokerError while the stream is behind."""
+        sent: Future[int] = Future()
+        if self._received.is_full:
+            sent.set_exception(BrokerError("the stream is behind", hint="it is tried again"))
+            return sent
+        try:
+            self._received.add([message])
+        except RecordError as error:
+            sent.set_exception(
+                BrokerError(error.what, hint="raise kafka.max_message_bytes above packing")
+            )
+        else:
+            sent.set_result(0)
+        return sent
+
+    def flush(self, timeout_s: float) -> None:
+        """Do nothing: what was taken is there."""
+
+    def close(self) -> None:
+        """Do nothing: the stream is closed by who has made it."""

@@ -9,6 +9,7 @@ import yaml
 from msgspec import Meta
 
 from detector.errors import SettingsError
+from detector.yaml_text import plain_values
 from ingest.schema_records import EngineRole, Word
 
 FORM: Final = 1
@@ -21,6 +22,7 @@ BUILT_IN: Final = ("vllm", "sglang")
 
 Number = Literal[
     "pool_tokens",
+    "configured_pool_tokens",
     "pool_blocks",
     "block_tokens",
     "pool_usage_ratio",
@@ -140,11 +142,11 @@ def load_mappings(files: tuple[str, ...] = ()) -> dict[str, Mapping]:
 def parse_mapping(text: str, *, where: str) -> Mapping:
     """Return the mapping that a text holds. Raises SettingsError naming the part at fault."""
     try:
-        mapping = msgspec.convert(yaml.safe_load(text), Mapping)
+        mapping = msgspec.convert(plain_values(text), Mapping)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise SettingsError("not valid YAML", where=f"{where}:{line}") from None
-    except (yaml.YAMLError, msgspec.ValidationError, RecursionError) as error:
+    except (yaml.YAMLError, msgspec.ValidationError) as error:
         raise SettingsError(
             f"not a mapping of metrics: {error}",
             where=where,

@@ -15,7 +15,9 @@ from ingest.scrape.documents import at_path, rank_entries
 from ingest.scrape.exposition import Exposition, Sample
 from ingest.scrape.mapping import CounterTerm, Document, Mapping, NumberSource
 
-ENGINE_WIDE: Final = frozenset({"context_tokens", "max_input_tokens", "block_tokens"})
+ENGINE_WIDE: Final = frozenset(
+    {"configured_pool_tokens", "context_tokens", "max_input_tokens", "block_tokens"}
+)
 """Numbers that are the same for every rank, whether or not their series say so."""
 
 MAX_RANKS: Final = 1024

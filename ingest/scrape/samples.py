@@ -52,6 +52,7 @@ def sample_of(
         engine_version=version if _VERSION.fullmatch(version) else None,
         role=role,
         pool_tokens=pool.pool_tokens,
+        configured_pool_tokens=_count(numbers.get("configured_pool_tokens")),
         context_tokens=_count(numbers.get("context_tokens")),
         max_input_tokens=_count(numbers.get("max_input_tokens")),
         used_tokens=pool.used_tokens,

@@ -83,7 +83,7 @@ def read_message(line: bytes, start: int) -> LogMessage | None:
     if opening is not None:
         try:
             record = msgspec.json.decode(line[opening.end() :], type=_JsonLine)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         return LogMessage(line[:HEADER_BYTES], record.name, record.message[:MESSAGE_BYTES])
     head = line[:start]

@@ -86,7 +86,7 @@ class LineReader:
     def _from_json(self, line: bytes) -> LogLine:
         try:
             record = self._json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise RecordError("json_unreadable", "a JSON log line does not parse") from error
         moment = _json_time(record.asctime or record.timestamp)
         return LogLine(

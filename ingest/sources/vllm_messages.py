@@ -124,7 +124,7 @@ def read_body(request_id: str, body: str) -> Body:
     for text in (body, body + "}"):  # some versions lose the last character
         try:
             fields = _body_decoder.decode(text.encode("utf-8", "replace"))
-        except (msgspec.DecodeError, UnicodeError):
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue
         hints = {"user": fields.user, "cache_salt": fields.cache_salt}
         hints["session_id"] = fields.session_id

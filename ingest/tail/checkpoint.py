@@ -100,7 +100,7 @@ class CheckpointFile:
             return None
         except OSError as error:
             raise _cannot(str(self._path), error) from None
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             held = None
         if held is None or held.version != VERSION or len(held.salt) != 2 * SALT_BYTES:
             raise InputError(

@@ -10,6 +10,7 @@ Rotated files are deleted.
 import contextlib
 import ctypes
 import os
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -24,9 +25,10 @@ _KEEP_SIZE_AND_PUNCH_HOLE: Final = 0x01 | 0x02
 def free_read(file: PlainFile, below: int) -> bool:
     """Free the bytes below an offset; True if the file was truncated and begins anew.
 
-    Does nothing where the file may not be written to.
+    Does nothing where the file may not be written to, and nothing to a link: whoever may write into
+    the folder of a log must not have other files emptied by us.
     """
-    if below <= 0:
+    if below <= 0 or not _is_itself(file):
         return False
     try:
         descriptor = os.open(f"/proc/self/fd/{file.descriptor}", os.O_WRONLY | os.O_CLOEXEC)
@@ -39,6 +41,16 @@ def free_read(file: PlainFile, below: int) -> bool:
         return truncate_read(descriptor, below)
     finally:
         os.close(descriptor)
+
+
+def _is_itself(file: PlainFile) -> bool:
+    """Whether the file lies at its path, and only there."""
+    try:
+        status = file.path.lstat()
+    except OSError:
+        return False
+    is_alone = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+    return is_alone and file.identity().is_same_inode(status.st_dev, status.st_ino)
 
 
 def punch_hole(descriptor: int, below: int) -> bool:

@@ -116,3 +116,17 @@ def test_an_api_that_looks_back_has_the_key() -> None:
     for looks_back in (False, True):
         pod = pod_of(render({"api": {"lookBack": looks_back}}), "api")
         assert ("key" in {one["name"] for one in pod["volumes"]}) is looks_back
+
+
+@pytest.mark.parametrize("path", RUNNING, ids=lambda path: path.stem)
+def test_what_is_scraped_is_a_port_of_every_process(path: Path) -> None:
+    values = yaml.safe_load(path.read_text()) | {"monitoring": {"podMonitor": True}}
+    made = render(values)
+    monitors = {
+        each["metadata"]["name"]: each["spec"] for each in made if each["kind"] == "PodMonitor"
+    }
+    assert monitors.keys() == {"bleedwatch-processes", "bleedwatch-sidecars"}
+    (scraped,) = monitors["bleedwatch-processes"]["podMetricsEndpoints"]
+    for _, pod in _pods(path):
+        ports = {port["name"] for port in pod["containers"][0]["ports"]}
+        assert scraped["port"] in ports

@@ -1,17 +1,23 @@
 """Whatever is given in place of a configuration: what, where, why and what next."""
 
+import json
+import shlex
 import socket
 import threading
+import time
 from collections import Counter
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from detector.check import live
 from detector.check.gather import Given, gather
 from detector.check.plan import run
+from detector.check.shell import quote_after
 from detector.errors import InputError
 from tests.check.corpus_files import FOLDER, MODELS
 from tests.e2e.program import Capture, call
@@ -81,6 +87,102 @@ def test_values_that_multiply_are_read_once(capsys: Capture, tmp_path: Path) -> 
     file = tmp_path / "given.yaml"
     file.write_text("\n".join(lines))
     assert "no engine is started" in refused(capsys, file)
+
+
+POD = "kind: Pod\nspec:\n  containers:\n  - name: x\n    image: vllm/vllm-openai\n"
+
+
+def block(script: str) -> str:
+    """Return a pod that gives a script to a shell."""
+    lines = "".join(f"      {line}\n" for line in script.split("\n"))
+    return f"{POD}    command: [sh, -c]\n    args:\n    - |\n{lines}"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("deep.json", "[" * 100_000 + "]" * 100_000, "not YAML"),
+        ("deep.json", '{"a":' * 30_000 + "1" + "}" * 30_000, "not YAML"),
+        ("deep.txt", '{"a":' * 30_000 + "1" + "}" * 30_000, "not YAML"),
+        ("cut.json", '{"a": ' * 30_000, "not YAML"),
+        ("cut.txt", '{"a": ' * 30_000, "not YAML"),
+        ("long.sh", "A=$A " * 40_000, "a script of more than 65,536 characters"),
+        ("words.sh", "A=$A " * 13_000, "no engine is started"),
+        ("quotes.sh", "'\n" * 32_000, "no engine is started"),
+        ("open.sh", 'a"\n' + "b\n" * 30_000, "no engine is started"),
+        ("lines.sh", "\\a\\b\\\n" * 8_000, "no engine is started"),
+        ("defaults.sh", "${a-" * 16_000, "no engine is started"),
+        ("variables.sh", "".join(f"a{n}=1;b;" for n in range(6_000)), "no engine is started"),
+        ("values.yaml", f"{POD}    args: [--x, {'y, ' * 50_000}]\n", "more than 4,096 words"),
+        ("shell.yaml", f"{POD}    args: [sh, {'x, ' * 4_000}]\n", "no engine is started"),
+        ("script.yaml", block("echo a\n" * 20_000), "a script of more than 65,536 characters"),
+        ("containers.yaml", POD + "  - {name: a}\n" * 1_000, "more than 1,000 containers"),
+        ("services.yaml",
+         "---\nkind: Service\nspec: {type: NodePort, selector: {a: b}}\n" * 5_000 + "---\nkind: X",
+         "no container is in it"),
+    ],
+    ids=lambda value: value if len(value) < 20 else "",
+)  # fmt: skip
+def test_what_is_large_or_deep_is_refused_within_seconds(
+    capsys: Capture, tmp_path: Path, name: str, content: str, what: str
+) -> None:
+    """Each took minutes, or all memory, while some step went over all words for every word."""
+    file = tmp_path / name
+    file.write_text(content)
+    began_s = time.process_time()
+    message = refused(capsys, file)
+    assert time.process_time() - began_s < 5
+    assert what in message
+    assert name in message
+
+
+def test_variables_that_double_are_left_as_they_are(capsys: Capture, tmp_path: Path) -> None:
+    doubling = "".join(f"A{n}=$A{n - 1}$A{n - 1}\n" for n in range(1, 200))
+    file = tmp_path / "start.sh"
+    file.write_text(f"A0=xxxxxxxxxx\n{doubling}vllm serve m $A199\n")
+    _, out, _ = call(capsys, "check", "config", file)
+    assert len(out) < 100_000
+    assert "unknown  all-flags" in out
+    large = "x" * 50_000
+    file.write_text(f"A={large}\nvllm serve m --max-model-len 1 {'$A ' * 1_000}\n")
+    began_s = time.process_time()
+    call(capsys, "check", "config", file)
+    assert time.process_time() - began_s < 5
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.text("'\"\\# a;\n", max_size=30))
+def test_an_open_quote_is_what_shlex_calls_one(text: str) -> None:
+    """Lines that end with a backslash are joined before; there shlex has nothing to say."""
+    lines = [line.rstrip("\\") for line in text.split("\n")]
+    lexer = shlex.shlex("\n".join(lines), posix=True, punctuation_chars=";&|")
+    lexer.whitespace_split = True
+    try:
+        is_open = list(lexer) is None
+    except ValueError:
+        is_open = True
+    quote = ""
+    for line in lines:
+        quote = quote_after(line, quote)
+    assert bool(quote) is is_open
+
+
+def test_json_is_read_as_a_manifest_by_whatever_name(capsys: Capture, tmp_path: Path) -> None:
+    pod = {
+        "kind": "Pod", "apiVersion": "v1", "metadata": {"name": "chat"},
+        "spec": {"containers": [{"name": "e", "image": "vllm/vllm-openai:v0.11.0",
+                                 "args": ["--model=m", "--max-model-len=4096"]}]},
+    }  # fmt: skip
+    for name, content in (("pod.json", json.dumps(pod)), ("pod", json.dumps([pod], indent=2))):
+        (tmp_path / name).write_text(content)
+        _, out, err = call(capsys, "check", "config", tmp_path / name, "-o", "json")
+        assert '"Pod/chat e"' in out, err
+
+
+def test_a_shell_without_a_script(capsys: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "compose.yaml"
+    file.write_text("services:\n  a:\n    entrypoint: [bash, -c]\n    command: []\n")
+    assert "no engine is started by its containers (service a)" in refused(capsys, file)
 
 
 def test_files_that_cannot_be_read(capsys: Capture, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_the_corpus_is_large_and_half_of_it_has_the_shape_of_public_manifests() 
     shapes = [case.head["shape"] for case in CASES if case.head["shape"]]
     assert len(CASES) >= 40
     assert len(shapes) >= 20
-    assert len(set(shapes)) >= 15
+    assert len(set(shapes)) >= 20
     assert all(SHAPE.fullmatch(shape) for shape in shapes)
 
 

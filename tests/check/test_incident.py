@@ -3,7 +3,10 @@
 import csv
 import io
 import json
+import sys
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.check.incident_store import LIMIT, SECRET, fill, findings, requests
@@ -64,6 +67,68 @@ def test_a_spreadsheet_runs_nothing(capsys: Capture, store: tuple[str, str]) -> 
     assert rows[0]["prompt_tokens"] == "700000"
 
 
+def test_requests_go_to_parquet_as_they_go_to_json(
+    capsys: Capture, store: tuple[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "affected.parquet"
+    assert radius(capsys, store, "--requests", "--file", str(file)) == ""
+    written = pq.read_table(file)
+    lines = radius(capsys, store, "--requests", "-o", "jsonl").splitlines()
+    assert written.to_pylist() == [json.loads(line) for line in lines]
+    assert [str(kind) for kind in written.schema.types] == [
+        *["string"] * 5, *["int64"] * 4, "string", "int64", "string",
+    ]  # fmt: skip
+    assert not list(tmp_path.glob("*.new"))
+
+
+def test_counts_and_nothing_at_all_go_to_parquet(
+    capsys: Capture, store: tuple[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "counts.PARQUET"
+    radius(capsys, store, "--file", str(file))
+    assert pq.read_table(file).to_pydict() == {"tenant": [*TENANTS], "requests": [1, 1, 1, 1]}
+    radius(capsys, store, "--engine", "none", "--requests", "-o", "parquet", "--file", str(file))
+    empty = pq.read_table(file)
+    assert (empty.num_rows, empty.num_columns) == (0, 12)
+
+
+@pytest.mark.parametrize("name", ["affected.csv", "affected.jsonl", "affected.json"])
+def test_the_name_of_a_file_says_the_form(
+    capsys: Capture, store: tuple[str, str], tmp_path: Path, name: str
+) -> None:
+    file, form = tmp_path / name, name.rpartition(".")[2]
+    listed = () if form == "json" else ("--requests",)
+    assert radius(capsys, store, *listed, "--file", str(file)) == ""
+    assert file.read_text() == radius(capsys, store, *listed, "-o", form)
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(
+    capsys: Capture, store: tuple[str, str], tmp_path: Path
+) -> None:
+    taken = tmp_path / "there.parquet"
+    taken.mkdir()
+    code, out, err = call(
+        capsys, "blast-radius", store[1], "--set", f"store.url={store[0]}", "--file", taken
+    )
+    assert (code, out) == (2, "")
+    assert "there.parquet" in err
+    assert [one.name for one in tmp_path.iterdir()] == ["there.parquet"]
+
+
+def test_without_pyarrow_the_extra_is_named(
+    capsys: Capture, store: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # what an installation without it does
+    file = tmp_path / "affected.parquet"
+    code, out, err = call(
+        capsys, "blast-radius", store[1], "--set", f"store.url={store[0]}", "--file", file
+    )
+    assert (code, out) == (2, "")
+    assert "Parquet needs pyarrow, which is not installed" in err
+    assert "pip install 'bleedwatch[parquet]'" in err
+    assert not file.exists()
+
+
 def test_without_an_incident_a_pool_and_times_are_needed(
     capsys: Capture, store: tuple[str, str]
 ) -> None:
@@ -81,6 +146,12 @@ def test_without_an_incident_a_pool_and_times_are_needed(
         (("blast-radius", "no-such"), "there is no such incident"),
         (("blast-radius", "x", "--from", "yesterday"), "'yesterday' is no time"),
         (("blast-radius", "x", "--requests"), "requests are written line by line"),
+        (("blast-radius", "x", "--requests", "-o", "json"), "requests are written line by line"),
+        (("blast-radius", "x", "-o", "parquet"), "Parquet is no text for a terminal"),
+        (("blast-radius", "x", "--file", "affected.xlsx"), "the name of the file says no form"),
+        (("blast-radius", "x", "-o", "table", "--file", "x.csv"), "a table is for the terminal"),
+        (("blast-radius", "x", "--kafka"), "Kafka knows no incidents, the store does"),
+        (("blast-radius", "--kafka", "--kv-pool", "long"), "of what?"),
         (("notify-draft", "no-such", "acme"), "there is no such incident"),
     ],
 )

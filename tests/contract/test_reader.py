@@ -107,6 +107,7 @@ def test_it_finds_an_offset_by_the_time_of_sending(broker: Broker) -> None:
     stamps = [record.timestamp_ms for record in records]
     assert abs(stamps[-1] - time.time() * 1000) < 60_000
     assert reader.offset_at(at, 0) == 0
+    assert reader.offset_at(at, -60_000) == 0
     for stamp in stamps:
         assert reader.offset_at(at, stamp) == stamps.index(stamp)
     assert reader.offset_at(at, stamps[1] + 1) == 2

@@ -68,6 +68,7 @@ class Site:
                 ]
             },
             "detection": {"commonness": {"learning_ms": 0}},
+            "heartbeat": {"every_ms": 2_000},
             "metrics": {"port": self.ports[part]},
         }
         path.write_text(json.dumps(shared | self._own(part)))

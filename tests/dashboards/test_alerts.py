@@ -58,6 +58,9 @@ def _once(*series: str, below: str) -> Case:
     return Case(fires=values, below={below: BORN.replace("1", "0")}, at_min=7, over_min=20)
 
 
+BEATS: Final = "0+30x10 300x39 1500+30x80"
+"""When something was last heard of: nothing for 20 minutes."""
+
 ENGINE: Final = 'engine="e",rank=""'
 OK: Final = 'bleedwatch_engine_scrapes_total{engine="e",outcome="ok"}'
 UNREACHABLE: Final = OK.replace("ok", "unreachable")
@@ -174,6 +177,23 @@ CASES: Final = {
     "BleedwatchKeyUnreadable": Case(
         fires={"bleedwatch_key_file_unreadable": level(1)},
         below={"bleedwatch_key_file_unreadable": level(0)},
+    ),
+    "BleedwatchHeartbeatMissing": Case(
+        fires={'bleedwatch_heartbeat_arrived_timestamp_seconds{sender="a"}': BEATS},
+        below={
+            'bleedwatch_heartbeat_arrived_timestamp_seconds{sender="a"}': BEATS,
+            'bleedwatch_heartbeat_arrived_timestamp_seconds{sender="b"}': "0+30x140",
+        },
+    ),
+    "BleedwatchHeartbeatLost": Case(
+        fires={
+            'bleedwatch_heartbeat_sent_timestamp_seconds{sender="c"}': "0+30x140",
+            'bleedwatch_heartbeat_arrived_timestamp_seconds{sender="c"}': BEATS,
+        },
+        below={
+            'bleedwatch_heartbeat_sent_timestamp_seconds{sender="c"}': BEATS,
+            'bleedwatch_heartbeat_arrived_timestamp_seconds{sender="c"}': BEATS,
+        },
     ),
     "BleedwatchGone": Case(
         fires={**SCRAPED, 'bleedwatch_assigned_partitions{instance="w"}': "2x10 _x39 2x80"},

@@ -13,6 +13,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=0.0, help="0 is the usual time")
     parser.add_argument("--tokens-per-second", type=int, default=0, help="0 is the usual rate")
     parser.add_argument("--sampling", choices=["winnow", "every"], default="winnow")
+    parser.add_argument("--workers", type=int, default=soak.WORKERS, help="of a soak")
     parser.add_argument("--data", type=Path, help="folder of labelled traffic")
     parser.add_argument("--set", choices=["planted", "requests"], default="planted")
     parser.add_argument("--urgent", action="store_true", help="go before others on this machine")
@@ -26,7 +27,8 @@ def main() -> None:
         rows = labelled.run(wanted.data, wanted.set, urgent=wanted.urgent)
     else:
         rate = wanted.tokens_per_second or soak.TOKENS_PER_SECOND
-        rows = soak.run(60 * (wanted.minutes or 15.0), wanted.sampling, rate, urgent=wanted.urgent)
+        seconds = 60 * (wanted.minutes or 15.0)
+        rows = soak.run(seconds, wanted.sampling, rate, count=wanted.workers, urgent=wanted.urgent)
     print(table(rows))
 
 

@@ -127,13 +127,17 @@ class WorkerProcess:
 
 @contextlib.contextmanager
 def workers(
-    count: int, settings: Mapping[str, str], *, folder: Path, core: int | None = None
+    count: int, settings: Mapping[str, str], *, folder: Path, is_pinned: bool = False
 ) -> Iterator[list[WorkerProcess]]:
-    """Run so many workers for the time of a `with` block, all of them ready at its beginning."""
+    """Run so many workers for the time of a `with` block, all of them ready at its beginning.
+
+    `is_pinned` keeps each on a core of its own, counted from 0.
+    """
     running: list[WorkerProcess] = []
     try:
         for number in range(count):
             log = folder / f"worker-{number}.log"
+            core = number if is_pinned else None
             running.append(WorkerProcess(settings, log=log, core=core))
         for worker in running:
             worker.await_ready()

@@ -161,4 +161,5 @@ def test_a_build_that_seals_nothing_is_caught(
         "sequences": {"hashes as <u32"},
         "shingles": {"a shingle"},
         "commonness": {"a shingle"},
+        "findings": {"a shingle"},
     }

@@ -5,13 +5,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from threading import Thread
 from typing import Any, Final
 
 import pytest
 
 from detector.check.verdict import Verdict
-from detector.errors import BleedwatchError, InputError
+from detector.errors import BleedwatchError, BudgetError, InputError
+from detector.probe import asking
 from detector.probe.asking import Access, Asker
 from detector.probe.budget import Budget
 from detector.probe.dialects import Question, openai
@@ -21,8 +23,14 @@ HELLO: Final = {"choices": [{"text": "", "token_ids": [1]}], "usage": {"prompt_t
 
 
 @contextmanager
-def endpoint(body: bytes = b"{}", *, status: int = 200, drips: bool = False) -> Iterator[str]:
-    """Answer every POST alike; one that drips sends a byte at a time, for ever."""
+def endpoint(
+    body: bytes = b"{}", *, status: int = 200, drips: bool = False, drips_after: int = 0
+) -> Iterator[str]:
+    """Answer every POST alike; one that drips sends a byte at a time, for ever.
+
+    `drips_after` so many that are answered whole.
+    """
+    answered = count()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -30,7 +38,7 @@ def endpoint(body: bytes = b"{}", *, status: int = 200, drips: bool = False) -> 
             self.send_response(status)
             self.send_header("Location", "http://192.0.2.1/")
             self.end_headers()
-            while drips:
+            while drips and next(answered) >= drips_after:
                 try:
                     self.wfile.write(b" " * (len(body) or 1))
                     time.sleep(0.01)
@@ -76,6 +84,38 @@ def test_an_answer_without_an_end_is_late() -> None:
         asker = Asker(Access(url), openai("m"), Budget(requests=1, seconds=60.0))
         heard = asker.ask(Question(prompt=[1], max_tokens=1), 0, patience_s=0.3)
     assert heard.told == "neither answered nor refused: no whole answer in time"
+
+
+def test_an_engine_that_drips_is_given_up_long_before_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It answers the first two prompts, and the others drop by drop."""
+    monkeypatch.setattr(asking, "SETTLED_S", 0.5)
+    monkeypatch.setattr(asking, "ANSWER_TOKENS_PER_S", 1_000)
+    began_s = time.monotonic()
+    with endpoint(json.dumps(HELLO).encode(), drips=True, drips_after=2) as url:
+        found = probe(Given(url=url, settle_s=0.1))
+    assert time.monotonic() - began_s < 15
+    assert not found.record.passed
+    assert found.record.requests < 30
+    told = {one.check: one.said for one in found.results}
+    assert told["canary-concurrent"].verdict is Verdict.UNKNOWN
+    assert told["canary-concurrent"].found == (
+        "2 answers in a row did not come in time, so no more is asked"
+    )
+    assert "look at its log" in told["canary-concurrent"].next_step
+
+
+def test_patience_follows_from_what_is_asked_and_a_time_out_of_ones_own_is_not_late() -> None:
+    with endpoint(b"x", drips=True) as url:
+        asker = Asker(Access(url, patience_s=0.2), openai("m"), Budget(requests=9, seconds=60.0))
+        asked = Question(prompt=[1], max_tokens=1)
+        for _ in range(3):
+            assert asker.ask(asked, 0, patience_s=0.1).lost == asking.LATE
+        for _ in range(asking.MAX_LATE):
+            assert asker.ask(asked, 0).lost == asking.LATE
+        with pytest.raises(BudgetError, match="2 answers in a row"):
+            asker.ask(asked, 0)
 
 
 def test_an_answer_that_is_too_large_is_given_up() -> None:

@@ -18,6 +18,7 @@ from ingest.spooled_outlet import SpooledOutlet
 from tests.chaos.small_disk import SmallDisk
 from tests.content.tree import ROOT
 from tests.kafka.cluster import KafkaServer
+from tests.sidecar.outage import outage, site_with_spool
 from tests.sidecar.process import SidecarProcess, Site
 from tests.sidecar.writer import LogWriter
 from tests.streams.process import until
@@ -122,6 +123,15 @@ def test_kafka_may_go_away_and_come_back(own_kafka: KafkaServer, tmp_path: Path)
             sidecar.kill()
     expected, told = site.expected(writer.whole), site.told()
     assert set(told) == set(expected)
+
+
+def test_an_outage_under_load_costs_nothing(own_kafka: KafkaServer, tmp_path: Path) -> None:
+    """As `make sidecar-outage` does it for minutes: what waited on disk arrives, once sent."""
+    site = site_with_spool(tmp_path, own_kafka, log_format="sglang")
+    seen = outage(site, own_kafka, seconds=4.0, seed=5, log_format="sglang")
+    assert seen.is_whole, seen
+    assert seen.expected > 100
+    assert seen.replayed == seen.spooled
 
 
 def test_without_room_the_loss_is_exact(own_kafka: KafkaServer, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from detector.finding import Finding
 from detector.streaming.outgoing import finding_message
 from exporters.incidents.model import Change
 from exporters.store.database import Database
+from exporters.store.heartbeats import Hear
 from ingest.broker import Message
 from ingest.memory_io import MemoryBroker
 from ingest.packing import Packer
@@ -48,6 +49,7 @@ class Results:
         database: Database,
         *,
         announce: Callable[[Connection, Sequence[Change]], object] = lambda _on, _changes: None,
+        hear: Hear = lambda _on, _beats: None,
         now_ms: Callable[[], int] = lambda: 0,
         resumes: bool = True,
     ) -> Recorder:
@@ -58,6 +60,7 @@ class Results:
             topics=TOPICS,
             settings=SETTINGS,
             announce=announce,
+            hear=hear,
             now_ms=now_ms,
             resumes=resumes,
         )

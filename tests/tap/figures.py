@@ -1,9 +1,8 @@
-"""What a tap costs: added latency, lost throughput and growth, beside the same load without it.
+"""What a tap costs: added latency and lost throughput, beside the same load without it.
 
 `make tap-figures`. The tap has one core, the engine and the load share the other.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -120,9 +119,6 @@ def _row(name: str, direct: Load, through: Load, used_s: float) -> None:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0, help="how long streams are watched")
-    minutes: float = parser.parse_args().minutes
     os.sched_setaffinity(0, {int(LOAD_CORE)})
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -144,15 +140,6 @@ def main() -> None:
             before_s = cpu_s(tap)
             through = loaded(tap.url, clients, stream=stream)
             _row(name, alone, through, cpu_s(tap) - before_s)
-        _growth(tap, minutes)
-
-
-def _growth(tap: TapProcess, minutes: float) -> None:
-    print("resident MiB while streams go on")
-    until_s = time.monotonic() + 60 * minutes
-    while time.monotonic() < until_s:
-        answers = loaded(tap.url, STREAMS, stream=True, seconds=30.0)
-        print(f"{resident_bytes(tap) / 2**20:7.1f} after {answers.rate:.0f} streams/s", flush=True)
 
 
 if __name__ == "__main__":

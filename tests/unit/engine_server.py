@@ -1,5 +1,6 @@
 """An HTTP server that answers as an engine does, from texts that a test may change at any time."""
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,10 @@ class EngineServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def secure(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from now on."""
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     def close(self) -> None:
         self._server.shutdown()

@@ -10,6 +10,7 @@ from detector.index.band_ranges import BandRanges
 from detector.index.response_sketch import ResponseSketch, numbers
 from detector.index.shared_memory import SharedMemory
 from detector.match.across_pools import AcrossPools
+from detector.match.allow_list import AllowList
 from detector.match.response_sketches import ResponseSketches
 from detector.model import Sequence
 from detector.pipeline import Detector
@@ -118,7 +119,7 @@ def test_what_three_parties_have_shown_is_taken_out() -> None:
 
 def test_allowed_text_is_taken_out() -> None:
     made = ResponseSketches(SETTINGS.copies, KEYS)
-    detector = Detector(SETTINGS, sketches=made, allowed=np.unique(shingle_keys(ALL)))
+    detector = Detector(SETTINGS, sketches=made, allowed=AllowList(shingle_keys(ALL)))
     detector.observe(response("b", "b1", 0, ALL))
     assert [one.unexplained for one in made.take()] == [0]
 

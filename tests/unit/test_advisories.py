@@ -3,10 +3,12 @@
 from typing import NamedTuple
 
 import pytest
+from packaging.version import Version
 
 from detector.advisories.assess import Verdict, assess
 from detector.advisories.deployment import deployment_of
 from detector.advisories.load import FILES, advisories, check, features, text_of
+from detector.advisories.versions import parse_version
 
 
 class Row(NamedTuple):
@@ -101,6 +103,34 @@ def test_the_table_has_every_advisory() -> None:
         (affected,) = advisory.affected
         fixes = [event.fixed for one in affected.ranges for event in one.events if event.fixed]
         assert list(row.outside[: len(fixes)]) == fixes
+
+
+def test_every_edge_of_every_range_is_tried_on_both_sides() -> None:
+    """And whatever depends on the deployment is tried where it does not apply."""
+    for row, advisory in zip(ROWS, advisories(), strict=True):
+        (affected,) = advisory.affected
+        inside = [known(version) for version in row.inside]
+        outside = [known(version) for version in row.outside]
+        for event in (event for one in affected.ranges for event in one.events):
+            if event.introduced not in (None, "0"):
+                edge = known(event.introduced)
+                assert edge in inside
+                assert any(version < edge for version in outside), row.id
+            if event.fixed is not None:
+                edge = known(event.fixed)
+                assert edge in outside
+                assert any(version < edge for version in inside), row.id
+            if event.last_affected is not None:
+                edge = known(event.last_affected)
+                assert edge in inside
+                assert any(version > edge for version in outside), row.id
+        assert bool(row.unless) == bool(affected.database_specific.applies_when), row.id
+
+
+def known(version: str) -> Version:
+    parsed = parse_version(version)
+    assert parsed is not None
+    return parsed
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)

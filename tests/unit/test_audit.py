@@ -3,12 +3,13 @@
 import gzip
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from detector.audit import SILENT_S, read_topic
+from detector.audit import read_topic
 from detector.cli.app import app
 from detector.errors import BrokerError, UsageError
 from detector.ledger import trail as trails
@@ -23,6 +24,8 @@ from ingest.kv_lease.journal import Journal
 from ingest.kv_lease.tags import BlockTagger
 from ingest.memory_io import MemoryBroker, MemoryReader
 from ingest.opening import open_records
+from ingest.record_batches import pack_clear
+from ingest.retained import SILENT_S
 from ingest.schema_records import EngineEvent, EventKind
 from tests.unit.lease_station import KEY, Clock
 from tests.unit.runtime_records import event
@@ -137,6 +140,52 @@ def test_the_table_says_who_used_whose(tmp_path: Path) -> None:
     assert "none of them is about what was asked for" in nothing.stderr
 
 
+def test_what_was_before_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    chain(path)
+    whole = json.loads(run("--request", "c", str(path), "-o", "json").stdout)
+    (read,) = (one for one in whole["reuse"] if one["user"]["request_id"] == "c")
+    at = datetime.fromtimestamp(read["at_ms"] / 1000, tz=UTC)
+    some = ("--request", "c", str(path), "--since", (at - timedelta(milliseconds=2)).isoformat())
+    assert links(*some) == []  # who had stored the block is before that
+    late = json.loads(run(*some, "-o", "json").stdout)
+    assert late["retention"]["first_ms"] >= read["at_ms"] - 2 > whole["retention"]["first_ms"]
+    assert "is left out" in run(*some).stderr
+    assert len(links("--request", "c", str(path), "--since", "2000-01-01")) == 2
+    assert links("--request", "c", str(path), "--since", "10000d") == links(
+        "--request", "c", str(path)
+    )
+
+
+def test_of_the_topic_only_what_was_sent_since_is_read() -> None:
+    now = [1_000.0]
+    broker = MemoryBroker({TOPIC: 2}, now_s=lambda: now[0])
+    for number in range(20):
+        now[0] += 60
+        one = event(EventKind.ALLOCATED, now[0] - 5, tenant="acme", block=f"b{number}")
+        broker.publisher().send(Message(TOPIC, pack_clear([one]), b"p")).result()
+
+    class Counting(MemoryReader):
+        def poll(self, timeout_s: float) -> Sequence[BrokerRecord]:
+            records = super().poll(timeout_s)
+            polled.extend(records)
+            return records
+
+    polled: list[BrokerRecord] = []
+    trail = Trail(Subject(tenant="acme"))
+    read_topic(Counting(broker), TOPIC, trail, since_ms=int(now[0] - 300) * 1_000, ahead_ms=60_000)
+    assert len(trail.steps) == 5
+    assert len(polled) == 7
+
+
+@pytest.mark.parametrize("given", ["yesterday", "6 hours", "h", "1x", "-5m"])
+def test_what_is_no_time_is_refused(given: str) -> None:
+    done = run("--tenant", "acme", "--since", given, "absent.jsonl")
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.where == "--since"
+    assert done.exception.hint.startswith("such as")
+
+
 @pytest.mark.parametrize("given", [(), ("--request", "a", "--tenant", "acme")])
 def test_one_question_at_a_time(given: tuple[str, ...]) -> None:
     done = run(*given, "absent.jsonl")
@@ -193,7 +242,7 @@ def test_a_topic_that_falls_silent_is_an_error_with_advice() -> None:
     broker = MemoryBroker({TOPIC: 1})
     broker.publisher().send(Message(TOPIC, b"{}"))
     seconds = iter([0.0, SILENT_S / 2, SILENT_S])
-    with pytest.raises(BrokerError, match="not read to their end"):
+    with pytest.raises(BrokerError, match="not read to its end"):
         read_topic(Silent(broker), TOPIC, Trail(Subject(tenant="t")), clock=lambda: next(seconds))
 
 

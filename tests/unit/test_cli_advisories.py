@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from detector.advisories.arguments import parse_arguments, told_arguments
+from detector.engine_version import PLACES
 from detector.errors import UsageError
 from tests.e2e.program import Capture, call
 from tests.unit.engine_server import answer, engine_server
@@ -69,6 +70,29 @@ def test_sglang_tells_its_flags_itself(capsys: Capture) -> None:
     }  # fmt: skip
 
 
+def test_an_address_alone_finds_the_place(capsys: Capture) -> None:
+    told = {"version": "0.5.18", "disaggregation_mode": "null"}
+    with engine_server(get_server_info=json.dumps(told)) as server:
+        for url in (server.url, f"{server.url}/"):
+            _, out, err = call(capsys, "check", "version", "--url", url, "-o", "json")
+            assert '"verdict"' in out, err
+        assert server.asked == [*PLACES, *PLACES]
+    with engine_server(version='{"version": "0.20.1rc2"}') as server:
+        _, _, err = call(capsys, "check", "version", "--engine", "vllm", "--url", server.url)
+        assert "vllm 0.20.1rc2" in err
+        assert server.asked == ["/version"]
+
+
+@pytest.mark.parametrize("path", ["", "/v1/models"])
+def test_a_place_that_is_not_there_says_what_is_expected(capsys: Capture, path: str) -> None:
+    with engine_server() as server:
+        code, out, err = call(capsys, "check", "version", "--url", server.url + path)
+    assert (code, out) == (2, "")
+    assert "the answer has status 404" in err
+    assert "give the engine's address, such as http://127.0.0.1:8000, or with a path" in err
+    assert (path or "(/version, /server_info, /get_server_info)") in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -80,6 +104,7 @@ def test_sglang_tells_its_flags_itself(capsys: Capture) -> None:
         (("--engine", "vllm", "--version", "1", "--unused", "gpu"), "no feature 'gpu' here"),
         (("--engine", "vllm", "--url", "localhost:8000"), "not an HTTP address"),
         (("--engine", "vllm", "--url", "http://u:p@h/version"), "not an HTTP address"),
+        (("--engine", "vllm", "--url", "http://h/version?x=1"), "without user, password and query"),
         (("--engine", "vllm", "--url", "http://127.0.0.1:9/version"), "nothing answers"),
     ],
 )

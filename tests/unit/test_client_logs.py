@@ -19,6 +19,7 @@ def levels() -> Iterator[None]:
     before = [(one, one.level, one.propagate, list(one.handlers)) for one in loggers]
     for one in loggers[1:]:
         one.setLevel(logging.NOTSET)
+        one.propagate = True  # a program that ran in this process has kept it to errors
     yield
     for one, level, propagate, handlers in before:
         one.setLevel(level)

@@ -1,9 +1,14 @@
 """The handler of a process does what its settings say, down to packing and dead letters."""
 
+from pathlib import Path
+
+import msgspec
+import numpy as np
 import pytest
 
 from detector.config.load import load_settings
-from detector.errors import TooManyDeadLettersError
+from detector.errors import InputError, TooManyDeadLettersError
+from detector.match.digests import Digester
 from detector.sketch.token_table import TokenTable
 from detector.streaming.compose import new_handler
 from detector.streaming.handler import StreamHandler
@@ -53,3 +58,18 @@ def test_dead_letters_stop_it_where_the_settings_say() -> None:
     strict = made("dead_letters.min_messages=5", "dead_letters.max_share=0.1")
     with pytest.raises(TooManyDeadLettersError):
         strict.take(0, junk)
+
+
+def test_hashed_allow_lists_are_those_of_the_secret(tmp_path: Path) -> None:
+    keys = SECRET.keys()
+    digester = Digester(keys.tag_key, key_id=keys.key_id)
+    judged = tmp_path / "judged.jsonl"
+    digests = digester.of(np.arange(3), are_tags=False, key_id=keys.key_id)
+    assert digests is not None
+    judged.write_bytes(msgspec.json.encode(digests))
+    chosen = (f'detection.filter.allow_lists=["{judged}"]',)
+    settings = load_settings(None, assignments=chosen, environment={}).settings
+    table = TokenTable(keys.hash_key, key_id=keys.key_id)
+    with pytest.raises(InputError, match="has no key"):
+        new_handler(settings, ring=lambda: RING, table=table, partitions=1)
+    new_handler(settings, ring=lambda: RING, table=table, partitions=1, digester=digester)

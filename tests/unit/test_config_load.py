@@ -216,3 +216,22 @@ def test_defaults_as_shown_are_a_configuration_file(tmp_path: Path) -> None:
     rows = effective(load_settings(environment={}))
     for text in (as_yaml(rows), json.dumps(as_tree(rows))):
         assert load_settings(written(tmp_path, text), environment={}).settings == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('key_file: "a\\0b"\n', "`key_file`"),
+        ('key_file: "\\ud800"\n', "`key_file`"),
+        ('sidecar:\n  files: ["a\\x1b"]\n', "`sidecar.files`"),
+        ('tenancy: {rules: [{kind: static, tenant: "a\\x07"}]}\n', "`tenancy.rules[0].tenant`"),
+        ('"a\\0": 1\n', "a name that is no text"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_its_place(tmp_path: Path, text: str, place: str) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    with pytest.raises(InvalidSettingsError) as raised:
+        load_settings(str(file), environment={})
+    assert [one for one in raised.value.problems if place in one.what]
+    assert not [one for one in raised.value.problems if not str(one).isprintable()]

@@ -44,19 +44,17 @@ def test_lines_of_nested_keys_and_items() -> None:
         ("- 1\n", "f:1: the file holds a list"),
         ("\ntext\n", "f:2: the file holds a single value"),
         ("a: &x 1\nb: *x\n", "f:1: anchors and aliases"),
-        ("a: !!python/object/apply:os.system [x]\n", None),
-        ("a: !!python/name:os.system x\n", "f:1: this value has a type"),
-        ("a: !!int x\n", "f:1: this value has a type"),
+        ("a: !!python/object/apply:os.system [x]\n", "f:1: tags"),
+        ("a: !!python/name:os.system x\n", "f:1: tags"),
+        ("b: 1\na: !!bool x\n", "f:2: tags"),
+        ("a: !!timestamp x\n", "f:1: tags"),
         ("? [a]\n: 1\n", "f:1: a name must be plain text"),
         ("a: 1\n---\nb: 2\n", "f:2:1: not valid YAML"),
         ("a: 1\nb: \x07\n", "f:2: not a text file"),
-        ("a: " + "[" * 5_000, "f"),
+        ("a: " + "[" * 500_000, "f:1:103: not valid YAML: nested deeper than 100 levels"),
     ],
 )
-def test_refused(text: str, said: str | None) -> None:
-    if said is None:
-        assert parse_yaml(text, "f")[0] == {"a": ["x"]}
-        return
+def test_refused(text: str, said: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse_yaml(text, "f")
     assert str(caught.value).startswith(said)

@@ -28,6 +28,11 @@ def found(records: Sequence[Taken]) -> list[Finding]:
     return [*(told for one in records for told in take(watch, one)), *watch.idle()]
 
 
+def contradictions(records: Sequence[Taken]) -> list[str]:
+    """Return the rules about requests; that of the limits themselves speaks before any comes."""
+    return [one.rule for one in found(records) if one.rule != "BW401"]
+
+
 def rejected(at_s: float = 10, **more: object) -> EngineEvent:
     given: dict[str, object] = {
         "request_id": "r",
@@ -105,9 +110,9 @@ def test_the_engine_that_only_reads_prompts_sets_the_limit() -> None:
     prefill = limits(1, 1_000, engine="p1", role="prefill")
     request = [sent("r", 20, 1_500), answered("r", 20, 40)]
     assert not found([*decode, *request])
-    assert [one.rule for one in found([*decode, *prefill, *request])] == ["BW102"]
+    assert contradictions([*decode, *prefill, *request]) == ["BW102"]
     larger = limits(2, 2_000, engine="p2", role="prefill")
-    assert not found([*decode, *prefill, *larger, *request])
+    assert not contradictions([*decode, *prefill, *larger, *request])
 
 
 def test_another_engines_limit_says_nothing() -> None:

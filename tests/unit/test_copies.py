@@ -8,6 +8,7 @@ import pytest
 from detector.finding import Finding
 from detector.index.copies import DOCUMENT_BYTES, CopyIndex
 from detector.index.sequences import SequenceStore
+from detector.match.allow_list import AllowList
 from detector.model import Hashes, Role, Span
 from detector.settings import CopySettings, DetectionSettings
 from tests.unit.sequences import LEARNED, detector, found, join, prompt, response, text
@@ -140,7 +141,7 @@ def test_what_the_receiver_sent_or_everybody_shows_does_not_count() -> None:
     copy = every(8)
     sent = [prompt("b", "2", 5, join(text(4, 50), copy))]
     assert found([*pair(copy), *sent]) == []
-    by = detector(allowed=np.empty(0, np.int64))
+    by = detector(allowed=AllowList())
     for tenant in ("x", "y", "z"):
         by.warm(prompt(tenant, tenant, -5000, copy))
     assert found(pair(copy), by=by) == []

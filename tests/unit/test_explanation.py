@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from detector.match.allow_list import AllowList
 from detector.match.reasons import CODES, REASONS, UNEXPLAINED, Reason
 from detector.model import RequestId, Role, Sequence, Span
 from detector.pipeline import Detector
@@ -133,7 +134,7 @@ def test_a_reason_explains_and_nothing_less_does(
 @pytest.mark.parametrize("reason", [Reason.TEMPLATE, Reason.SAME_ACCOUNT, Reason.ALLOW_LIST])
 def test_each_matched_shingle_is_counted_once(reason: Reason) -> None:
     traffic = bleed(account="x") if reason is Reason.SAME_ACCOUNT else template(Role.TEMPLATE)
-    allowed = shingle_keys(SECRET) if reason is Reason.ALLOW_LIST else None
+    allowed = AllowList(shingle_keys(SECRET)) if reason is Reason.ALLOW_LIST else None
     by = detector(allowed=allowed)
     found(bleed() if allowed is not None else traffic, by=by)
     assert by.explained == {reason.value: SHINGLES}
@@ -142,7 +143,7 @@ def test_each_matched_shingle_is_counted_once(reason: Reason) -> None:
 def test_what_is_explained_of_a_pair_that_is_found_is_counted_too() -> None:
     source, sink = bleed(gateway_cache_hit=False)
     source.spans = (Span(Role.TEMPLATE, 0, 1),)
-    by = detector(allowed=shingle_keys(SECRET[20:]))
+    by = detector(allowed=AllowList(shingle_keys(SECRET[20:])))
     (finding,) = found([source, sink], by=by)
     assert finding.evidence.reasons == {"template": 1, "allow_list": 1}
     assert by.explained == finding.evidence.reasons
@@ -151,7 +152,7 @@ def test_what_is_explained_of_a_pair_that_is_found_is_counted_too() -> None:
 
 def test_an_allow_list_explains_its_own_shingles_only() -> None:
     def with_list(allowed: Keys) -> Detector:
-        return detector(allowed=allowed)
+        return detector(allowed=AllowList(allowed))
 
     assert not found(bleed(), by=with_list(shingle_keys(SECRET)))
     assert pairs(found(bleed(), by=with_list(shingle_keys(SECRET[:19])))) == {("2", "a")}

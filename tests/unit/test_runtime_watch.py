@@ -18,7 +18,7 @@ from tests.unit.test_contradictions import take
 Report = RuntimeSample | EngineEvent | SequenceRecord
 
 HOLD_S = RuntimeSettings().hold_ms / 1_000
-ALL_RULES = {"BW101", "BW102", "BW103", "BW104"} | {f"BW20{n}" for n in range(1, 7)}
+ALL_RULES = {"BW101", "BW102", "BW103", "BW104", "BW401"} | {f"BW20{n}" for n in range(1, 7)}
 
 
 def bad_hour(engine: str, *, skew_s: float = 0) -> list[tuple[float, Report]]:

@@ -196,10 +196,12 @@ def test_sglang_documents_are_fresher_than_its_metrics() -> None:
     }
     loads = {"version": "0.5.23", "loads": [entry]}
     info = {"version": "0.5.23", "context_length": None, "max_req_input_len": 506}
+    info["max_total_tokens"] = 2_048
     page = sglang_page(num_running_reqs=2, num_queue_reqs=1, kv_used_tokens=90, context_len=512)
     one = sample(SGLANG, page, loads, info)
     assert (one.used_tokens, one.running_requests, one.queued_requests) == (12, 0, 0)
     assert (one.context_tokens, one.max_input_tokens) == (512, 506)
+    assert (one.pool_tokens, one.configured_pool_tokens) == (1_536, 2_048)
     assert (one.engine_version, one.role) == ("0.5.23", EngineRole.BOTH)
     # the metrics are of earlier: what they tell of sessions may be over
     assert (one.unreleased_tokens, one.unreleased_quality) == (12, Quality.ESTIMATE)

@@ -13,10 +13,11 @@ from detector.trace.look_back import MAX_WAITING, RULES, LookBack, LookedBack
 from detector.trace.model import Traced
 from detector.trace.response import Wanted
 from detector.trace.settings import TraceSettings
-from detector.trace.stream import SILENT_S, StreamTrace
+from detector.trace.stream import StreamTrace
 from ingest.broker import BrokerRecord, Message, Reader
 from ingest.kafka_settings import KafkaSettings
 from ingest.memory_io import MemoryReader
+from ingest.retained import SILENT_S
 from ingest.sealing import KeyRing
 from ingest.stream_settings import StreamSettings
 from tests.unit.findings import finding

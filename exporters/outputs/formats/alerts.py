@@ -8,9 +8,12 @@ from typing import Final
 
 from detector.finding import Severity
 from exporters.outputs.formats.times import rfc3339
-from exporters.outputs.notification import Notification
+from exporters.outputs.notification import Kind, Notification
 
 ALERT_NAME: Final = "BleedwatchIncident"
+
+HEARTBEAT_NAME: Final = "BleedwatchHeartbeat"
+"""Fires as long as heartbeats arrive: its absence is the alarm."""
 
 SEVERITIES: Final = {
     Severity.INFO: "info",
@@ -29,7 +32,9 @@ STILL_OPEN: Final = "0001-01-01T00:00:00Z"
 
 
 def labels(notification: Notification) -> dict[str, str]:
-    """Return what identifies the alert."""
+    """Return what identifies the alert; all heartbeats are one."""
+    if notification.kind is Kind.HEARTBEAT:
+        return {"alertname": HEARTBEAT_NAME, "severity": "info"}
     return {
         "alertname": ALERT_NAME,
         "incident": notification.incident_id or notification.id,

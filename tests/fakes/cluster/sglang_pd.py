@@ -87,10 +87,12 @@ class SglangPd(Deployment):
         call.told_prompt_tokens = len(call.prompt)
         if self.hits(Bug.USAGE_MISMATCH):
             tokens, call.told_prompt_tokens = tokens[:1], 1
+        node.in_transfer += 1  # its pages are reserved, so it waits in that queue from now on
         yield from self._prefill(call, tokens)
         room = next(self._rooms)
         transfer = _Transfer(pages, self._delivered(tokens))
         yield from self._transferred(call, transfer)
+        node.in_transfer -= 1
         if call.is_left(self.now_s):
             self._left(call, transfer, room)
         elif self._fails(call, transfer.tokens, room):
@@ -139,10 +141,8 @@ class SglangPd(Deployment):
             leaves_s = self.now_s + self.rng.uniform(*IMPATIENT_S)
             call.leaves_s = min(call.leaves_s, leaves_s)
         self.schedule.start(transfer.landing(self.decode_node, seconds))
-        self.decode_node.in_transfer += 1
         while not transfer.is_done and not call.is_left(self.now_s):
             yield POLL_S
-        self.decode_node.in_transfer -= 1
 
     def _left(self, call: Call, transfer: _Transfer, room: int) -> None:
         """Abort a request whose client left while its KV was on the way."""
