@@ -49,10 +49,11 @@ def application(parts: Parts, access: Access) -> FastAPI:
         output_routes,
         probe_routes,
     )
+    # Added one by one: routers that are included are asked anew for their routes at every request.
     for routes_of in routes:
-        app.include_router(routes_of(parts))
+        app.router.routes.extend(routes_of(parts).routes)
     for pages_of in (page_routes, form_routes, sign_in_routes):
-        app.include_router(pages_of(parts, access), include_in_schema=False)
+        app.router.routes.extend(pages_of(parts, access).routes)
     app.add_exception_handler(ProblemError, _told)
     app.add_exception_handler(StoreError, _store_away)
     app.add_exception_handler(RequestValidationError, _invalid)

@@ -1,9 +1,10 @@
 """Lists of findings, the last made first, by what people ask for; a page is a look at an index."""
 
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, case, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, or_, select
 
 from detector.finding import Confidence, Finding, Severity
 from exporters.store.tables import findings
@@ -48,17 +49,21 @@ def list_findings(
     connection: Connection, wanted: FindingFilter, *, limit: int, after: Place | None = None
 ) -> list[ListedFinding]:
     """Return the findings that fit, the last detected first, from behind `after` on."""
-    chosen = select(findings).where(*_conditions(wanted))
+    asked: dict[str, Any] = {
+        name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not None
+    }
+    if wanted.verdict is Verdict.NONE:
+        asked["unjudged"] = asked.pop("verdict")
     if after is not None:
-        chosen = chosen.where(_behind(after))
+        asked |= {"after": after.at_ms, "after_id": after.id}
+    asked["most"] = limit
     if wanted.tenant is None:
-        return [listed(row) for row in connection.execute(_first(chosen, limit))]
+        return [listed(row) for row in connection.execute(_statement(frozenset(asked)), asked)]
     # Each side by an index of its own: the two of them in one condition would be sorted as a whole.
-    sides = (findings.c.sink_tenant, findings.c.source_tenant)
     found = {
         row.id: row
-        for side in sides
-        for row in connection.execute(_first(chosen.where(side == wanted.tenant), limit))
+        for side in ("sink_tenant", "source_tenant")
+        for row in connection.execute(_statement(frozenset(asked), side), asked)
     }
     latest = sorted(found.values(), key=lambda row: (row.detected_at_ms, row.id), reverse=True)
     return [listed(row) for row in latest[:limit]]
@@ -66,7 +71,7 @@ def list_findings(
 
 def listed_finding(connection: Connection, finding_id: str) -> ListedFinding | None:
     """Return one finding by its id."""
-    row = connection.execute(select(findings).where(findings.c.id == finding_id)).first()
+    row = connection.execute(_BY_ID, {"wanted": finding_id}).first()
     return None if row is None else listed(row)
 
 
@@ -98,34 +103,31 @@ def listed(row: Row[Any]) -> ListedFinding:
 _FINDING = msgspec.json.Decoder(Finding)
 
 
-def _first(chosen: Select[Any], limit: int) -> Select[Any]:
-    return chosen.order_by(findings.c.detected_at_ms.desc(), findings.c.id.desc()).limit(limit)
+_BY_ID: Final = select(findings).where(findings.c.id == bindparam("wanted"))
+
+_CONDITIONS: Final[dict[str, ColumnElement[bool]]] = {
+    "rule": findings.c.rule == bindparam("rule"),
+    "severity": findings.c.severity == bindparam("severity"),
+    "confidence": findings.c.confidence == bindparam("confidence"),
+    "kv_pool": findings.c.kv_pool == bindparam("kv_pool"),
+    "incident_id": findings.c.incident_id == bindparam("incident_id"),
+    "verdict": findings.c.verdict == bindparam("verdict"),
+    "unjudged": findings.c.verdict.is_(None),
+    "since_ms": findings.c.detected_at_ms >= bindparam("since_ms"),
+    "until_ms": findings.c.detected_at_ms <= bindparam("until_ms"),
+    # What comes behind a place; the first part is one that an index understands.
+    "after": findings.c.detected_at_ms <= bindparam("after"),
+    "after_id": or_(
+        findings.c.detected_at_ms < bindparam("after"), findings.c.id < bindparam("after_id")
+    ),
+}
 
 
-def _behind(after: Place) -> ColumnElement[bool]:
-    """What comes after a place; the first part is one that an index understands."""
-    row = findings.c
-    earlier = or_(row.detected_at_ms < after.at_ms, row.id < after.id)
-    return and_(row.detected_at_ms <= after.at_ms, earlier)
-
-
-def _conditions(wanted: FindingFilter) -> list[ColumnElement[bool]]:
-    row = findings.c
-    asked: list[tuple[Any, ColumnElement[Any]]] = [
-        (wanted.rule, row.rule),
-        (wanted.severity, row.severity),
-        (wanted.confidence, row.confidence),
-        (wanted.kv_pool, row.kv_pool),
-        (wanted.incident_id, row.incident_id),
-    ]
-    conditions = [column == str(value) for value, column in asked if value is not None]
-    if wanted.verdict is not None:
-        unjudged = wanted.verdict is Verdict.NONE
-        conditions.append(
-            row.verdict.is_(None) if unjudged else row.verdict == wanted.verdict.value
-        )
-    if wanted.since_ms is not None:
-        conditions.append(row.detected_at_ms >= wanted.since_ms)
-    if wanted.until_ms is not None:
-        conditions.append(row.detected_at_ms <= wanted.until_ms)
-    return conditions
+@cache
+def _statement(asked: frozenset[str], side: str | None = None) -> Select[Any]:
+    """Return the list of what is asked, made once: making it takes as long as the answer."""
+    chosen = select(findings).where(*(_CONDITIONS[name] for name in asked & _CONDITIONS.keys()))
+    if side is not None:
+        chosen = chosen.where(findings.c[side] == bindparam("tenant"))
+    latest = chosen.order_by(findings.c.detected_at_ms.desc(), findings.c.id.desc())
+    return latest.limit(bindparam("most"))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, and_, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, or_, select
 
 from detector.finding import Severity
 from exporters.incidents.model import Incident, State
@@ -42,8 +42,18 @@ def list_incidents(
         row = incidents.c
         earlier = or_(row.created_at_ms < after.created_at_ms, row.id < after.id)
         chosen = chosen.where(and_(row.created_at_ms <= after.created_at_ms, earlier))
-    in_order = chosen.order_by(incidents.c.created_at_ms.desc(), incidents.c.id.desc())
-    return [read_incident(row) for row in connection.execute(in_order.limit(limit))]
+    if not wanted.states:
+        return [read_incident(row) for row in connection.execute(_latest(chosen, limit))]
+    # Each state by its index: several of them in one condition would be sorted as a whole.
+    found = [
+        row
+        for state in set(wanted.states)
+        for row in connection.execute(
+            _latest(chosen.where(incidents.c.state == state.value), limit)
+        )
+    ]
+    found.sort(key=lambda row: (row.created_at_ms, row.id), reverse=True)
+    return [read_incident(row) for row in found[:limit]]
 
 
 def is_held(connection: Connection, incident_id: str) -> bool:
@@ -58,11 +68,13 @@ def pools_with_incidents(connection: Connection, *, limit: int) -> list[str]:
     return list(connection.scalars(names))
 
 
+def _latest(chosen: Select[Any], limit: int) -> Select[Any]:
+    return chosen.order_by(incidents.c.created_at_ms.desc(), incidents.c.id.desc()).limit(limit)
+
+
 def _conditions(wanted: IncidentFilter) -> list[ColumnElement[bool]]:
     row = incidents.c
     conditions: list[ColumnElement[bool]] = []
-    if wanted.states:
-        conditions.append(row.state.in_([state.value for state in wanted.states]))
     if wanted.severity is not None:
         conditions.append(row.severity == wanted.severity.value)
     if wanted.kv_pool is not None:

@@ -69,6 +69,7 @@ incidents = Table(
     _text("tenants"),
     _count("version"),
     Index(None, "state", "heard_at_ms"),
+    Index(None, "state", "created_at_ms", "id"),
     Index(None, "created_at_ms", "id"),
 )
 """One row for each incident: an `exporters.incidents.model.Incident`, field by field. Its gravest

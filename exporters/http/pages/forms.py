@@ -23,7 +23,7 @@ FormMinutes = Annotated[int, Form(ge=1, le=60 * 24 * 30)]
 
 def form_routes(parts: Parts, access: Access) -> APIRouter:
     """Return the routes of all forms but those to sign in and out."""
-    router = APIRouter()
+    router = APIRouter(include_in_schema=False)
     _incident_forms(router, parts, access)
     _finding_forms(router, parts, access)
     return router

@@ -41,7 +41,7 @@ POOLS = 200
 
 def page_routes(parts: Parts, access: Access) -> APIRouter:
     """Return the routes of all pages to read."""
-    router = APIRouter()
+    router = APIRouter(include_in_schema=False)
     _lists(router, parts, Views(access))
     _details(router, parts, Views(access))
     _books(router, Views(access))

@@ -19,7 +19,7 @@ Next = Annotated[str, Query(max_length=2048)]
 
 def sign_in_routes(parts: Parts, access: Access) -> APIRouter:
     """Return the routes."""
-    router = APIRouter()
+    router = APIRouter(include_in_schema=False)
 
     @router.get("/login")
     def form(next: Next = "/incidents") -> Response:  # noqa: A002 - the name in the address

@@ -12,6 +12,7 @@ from exporters.http.cursors import cursor as written
 from exporters.http.cursors import place
 from exporters.http.documented import answers
 from exporters.http.fields import FindingQuery, Id, VerdictBody, caller
+from exporters.http.in_place import in_place
 from exporters.http.parts import Parts
 from exporters.http.problems import no_such
 from exporters.store.finding_list import (
@@ -28,6 +29,7 @@ def finding_routes(parts: Parts) -> APIRouter:
     router = APIRouter(tags=["findings"])
 
     @router.get("/v1/findings", **answers(FindingPage))
+    @in_place(parts)
     def find(asked: Annotated[FindingQuery, Query()]) -> Response:
         """List findings, the last detected first; `tenant` is either side."""
         wanted = FindingFilter(**asked.model_dump(exclude={"limit", "cursor"}))
@@ -37,6 +39,7 @@ def finding_routes(parts: Parts) -> APIRouter:
         return told(_page(found, asked.limit))
 
     @router.get("/v1/findings/{finding_id}", **answers(ListedFinding, 404))
+    @in_place(parts)
     def show(finding_id: Id) -> Response:
         """Show one finding."""
         with parts.database.read() as connection:

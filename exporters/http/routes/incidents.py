@@ -10,6 +10,7 @@ from exporters.http.cursors import cursor as written
 from exporters.http.cursors import place
 from exporters.http.documented import answers
 from exporters.http.fields import Id, IncidentQuery, RadiusQuery
+from exporters.http.in_place import in_place
 from exporters.http.parts import Parts
 from exporters.http.reads import radius, whole_incident
 from exporters.incidents.model import Incident
@@ -22,6 +23,7 @@ def incident_routes(parts: Parts) -> APIRouter:
     router = APIRouter(tags=["incidents"])
 
     @router.get("/v1/incidents", **answers(IncidentPage))
+    @in_place(parts)
     def find(asked: Annotated[IncidentQuery, Query()]) -> Response:
         """List incidents, the last made first."""
         wanted = IncidentFilter(
@@ -37,6 +39,7 @@ def incident_routes(parts: Parts) -> APIRouter:
         return told(page(found, asked.limit))
 
     @router.get("/v1/incidents/{incident_id}", **answers(IncidentDetail, 404))
+    @in_place(parts)
     def show(incident_id: Id) -> Response:
         """Show one incident with its changes and gravest findings."""
         return told(whole_incident(parts, incident_id))
