@@ -182,6 +182,19 @@ MONITOR: Final = (
         runbook="BleedwatchLate",
     ),
     Alert(
+        name="BleedwatchLearning",
+        value="max(bleedwatch_learning * "
+        "(increase(bleedwatch_commonness_shortened_total[2h]) > bool 0))",
+        fires="> 0",
+        hold="10m",
+        severity=Severity.MEDIUM,
+        owner="infrastructure",
+        summary="Content findings are held at low: too little memory for this traffic",
+        description="A worker's memory of what is common reaches back too little and cannot grow: "
+        "a bleed is found, but not told as grave.",
+        runbook="BleedwatchLearning",
+    ),
+    Alert(
         name="BleedwatchBlind",
         value=BLIND,
         fires=f"> {thresholds.BLIND_SHARE}",

@@ -110,6 +110,7 @@ BLINDNESS: Final = (
         kind="stat",
         width=4,
         warn_at=1,
+        runbook="BleedwatchLearning",
     ),
     Panel(
         title="Unreadable records",

@@ -64,6 +64,7 @@ BEATS: Final = "0+30x10 300x39 1500+30x80"
 ENGINE: Final = 'engine="e",rank=""'
 OK: Final = 'bleedwatch_engine_scrapes_total{engine="e",outcome="ok"}'
 UNREACHABLE: Final = OK.replace("ok", "unreachable")
+SHORTENED: Final = "bleedwatch_commonness_shortened_total"
 SHINGLES: Final = "bleedwatch_response_shingles_total"
 SCRAPED: Final = {
     'bleedwatch_api_requests_total{instance="a"}': "1x140",
@@ -120,6 +121,10 @@ CASES: Final = {
     "BleedwatchLate": Case(
         fires={'bleedwatch_lag_seconds{partition="0"}': level(thresholds.LAG_SECONDS * JUST)},
         below={'bleedwatch_lag_seconds{partition="0"}': level(thresholds.LAG_SECONDS)},
+    ),
+    "BleedwatchLearning": Case(
+        fires={"bleedwatch_learning": level(1), SHORTENED: count(1)},
+        below={"bleedwatch_learning": level(1), SHORTENED: count(0)},
     ),
     "BleedwatchBlind": Case(
         fires={
