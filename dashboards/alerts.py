@@ -12,6 +12,9 @@ from dashboards.queries import rise
 from detector.finding import Severity
 
 FINDINGS: Final = "bleedwatch_findings_total"
+ABOUT_TENANTS: Final = f'{FINDINGS}{{rule!="BW902"}}'
+"""Findings without the monitor's own heartbeats."""
+
 GRAVE: Final = f'{FINDINGS}{{severity=~"high|critical"}}'
 
 

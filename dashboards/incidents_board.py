@@ -3,7 +3,7 @@
 from typing import Final
 
 from dashboards import thresholds
-from dashboards.alerts import ARRIVED, FINDINGS, SENT
+from dashboards.alerts import ABOUT_TENANTS, ARRIVED, SENT
 from dashboards.engine_panels import KEY_FIGURES, SEEN, TRANSFERS
 from dashboards.panels import Panel, Query, Row, rates
 from dashboards.queries import rate, rise
@@ -31,7 +31,7 @@ FOUND: Final = (
     Panel(
         title="Findings, last 24 hours",
         description="By rule, severity and confidence.",
-        queries=(Query(expr=f"{rise(FINDINGS, '24h', by='rule, severity, confidence')} > 0"),),
+        queries=(Query(expr=f"{rise(ABOUT_TENANTS, '24h', by='rule, severity, confidence')} > 0"),),
         kind="table",
         width=12,
         no_value="none",

@@ -3,7 +3,7 @@
 from typing import Final
 
 from dashboards import thresholds
-from dashboards.alerts import FINDINGS, GRAVE, OVERLAP, UNEXPLAINED
+from dashboards.alerts import ABOUT_TENANTS, GRAVE, OVERLAP, UNEXPLAINED
 from dashboards.engine_panels import KEY_FIGURES, SEEN
 from dashboards.panels import Panel, Query, Row, lines
 from dashboards.queries import rate, rise
@@ -32,7 +32,7 @@ BLEEDING: Final = (
     Panel(
         title="Findings by rule",
         description="Findings per interval by rule; a surer version counts again.",
-        queries=(Query(expr=f"{rise(FINDINGS, by='rule')} > 0", legend="{{rule}}"),),
+        queries=(Query(expr=f"{rise(ABOUT_TENANTS, by='rule')} > 0", legend="{{rule}}"),),
         no_value="none",
     ),
     Panel(
