@@ -67,6 +67,12 @@ def verify(ids: list[int], digests: Digests, keys: Keys) -> Verified:
             where="the text",
             hint="give all of it",
         )
+    if not digests.shingles or len(digests.shingles) % DIGEST_BYTES:
+        raise InputError(
+            "the finding has no digests to compare with, or damaged ones",
+            where="the finding",
+            hint="take it anew from the API or the topic of findings",
+        )
     wanted = np.unique(np.frombuffer(digests.shingles, "<i8").astype(np.int64))
     mine = tags(TagKeys(keys.tag_key).shingles, shingle_keys(hashes))
     return Verified(

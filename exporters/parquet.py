@@ -1,12 +1,11 @@
 """Writes rows as a Parquet file, a part at a time; nothing else imports pyarrow."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from detector.errors import UsageError
+from exporters.whole_file import whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +17,7 @@ ROWS_PER_GROUP: Final = 50_000
 def write_parquet(path: str, columns: Mapping[str, type], rows: Iterable[Sequence[object]]) -> None:
     """Write rows of text and whole numbers; a reader sees a whole file, or the one before.
 
-    Raises UsageError if pyarrow is not installed, OSError where the file cannot be written.
+    Raises UsageError if pyarrow is not installed, InputError where the file cannot be written.
     """
     try:
         import pyarrow as pa  # noqa: PLC0415 - an optional package
@@ -31,15 +30,13 @@ def write_parquet(path: str, columns: Mapping[str, type], rows: Iterable[Sequenc
         ) from None
     types = {str: pa.string(), int: pa.int64()}
     schema = pa.schema([(name, types[kind]) for name, kind in columns.items()])
-    fresh = f"{path}.new"
     remaining = iter(rows)
-    try:
-        with pq.ParquetWriter(fresh, schema, compression="zstd") as writer:
-            while group := list(islice(remaining, ROWS_PER_GROUP)):
-                writer.write_batch(_batch(group, schema))
-        os.replace(fresh, path)
-    finally:
-        Path(fresh).unlink(missing_ok=True)
+    with (
+        whole_file(path) as fresh,
+        pq.ParquetWriter(fresh, schema, compression="zstd") as writer,
+    ):
+        while group := list(islice(remaining, ROWS_PER_GROUP)):
+            writer.write_batch(_batch(group, schema))
 
 
 def _batch(rows: Sequence[Sequence[object]], schema: "pa.Schema") -> "pa.RecordBatch":

@@ -81,10 +81,12 @@ def load_allow_lists(
     found = _Found(table, digester)
     for path in paths:
         before = found.of_other_keys
-        with open_lines(path, coverage=Coverage()) as lines:
+        coverage = Coverage()
+        with open_lines(path, coverage=coverage) as lines:
             for number, line in lines:
                 if line.strip():
                     found.add(line, f"{path}:{number}")
+        _require_whole(path, coverage)
         if found.of_other_keys > before:
             _log.warning(
                 "%s: %d entries are hashed under another key and allow nothing any more; "
@@ -95,6 +97,20 @@ def load_allow_lists(
     return AllowList(
         np.concatenate(found.keys), digests=np.concatenate(found.digests), digester=digester
     )
+
+
+def _require_whole(path: str, coverage: Coverage) -> None:
+    """Raise InputError if lines were passed over: compressed data that is damaged, or one too long.
+
+    Entries that cannot be read are told of where they stand.
+    """
+    for broken in coverage.broken_samples:
+        line = "" if broken.line is None else f":{broken.line}"
+        raise InputError(
+            f"the list cannot be read to its end ({broken.reason})",
+            where=f"{path}{line}",
+            hint="restore the file, or write it anew: half a list is not used",
+        )
 
 
 def _entry(line: bytes | str) -> Public | Judged:

@@ -9,7 +9,10 @@ from detector.errors import InputError, UsageError
 from ingest.limits import MAX_SIDE_TOKENS
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Larger than any text or list of so many tokens as a request may have."""
+"""Larger than any list of so many tokens as a request may have."""
+
+MAX_TEXT_BYTES: Final = 8 * 1024 * 1024
+"""Some two million tokens. Tokenizers take 130 bytes of memory for each byte of text (measured)."""
 
 TOKENIZER: Final = "tokenizer.json"
 """The file in the folder of a model."""
@@ -45,7 +48,7 @@ def text_ids(path: str, tokenizer: str) -> list[int]:
     file = Path(tokenizer)
     file = file / TOKENIZER if file.is_dir() else file
     try:
-        text = _content(path).decode()
+        text = _content(path, most=MAX_TEXT_BYTES).decode()
     except UnicodeDecodeError:
         raise InputError("the text is not UTF-8", where=path, hint="convert it first") from None
     try:
@@ -56,19 +59,27 @@ def text_ids(path: str, tokenizer: str) -> list[int]:
             where=str(file),
             hint=f"name the {TOKENIZER} of the model that served the request",
         ) from None
-    return _bounded(list(known.encode(text, add_special_tokens=False).ids), path)
+    try:
+        ids = known.encode(text, add_special_tokens=False).ids
+    except Exception as error:  # noqa: BLE001 - the library raises no narrower one
+        raise InputError(
+            f"the tokenizer cannot read the text ({type(error).__name__})",
+            where=path,
+            hint=f"is {file} that of the model that served the request?",
+        ) from None
+    return _bounded(list(ids), path)
 
 
-def _content(path: str) -> bytes:
+def _content(path: str, *, most: int = MAX_BYTES) -> bytes:
     try:
         with Path(path).open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.read(most + 1)
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise InputError(f"cannot read it: {reason}", where=path) from None
-    if len(content) > MAX_BYTES:
+    if len(content) > most:
         raise InputError(
-            f"larger than {MAX_BYTES >> 20} MiB", where=path, hint="cut it to what is in question"
+            f"larger than {most >> 20} MiB", where=path, hint="cut it to what is in question"
         )
     return content
 

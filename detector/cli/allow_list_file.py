@@ -1,6 +1,5 @@
 """Writes findings that were judged to be no bleeds as the lines of an allow-list."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -8,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from detector.cli.terminal import write
-from detector.errors import InputError
 
 if TYPE_CHECKING:
     from detector.cli.api_client import ApiClient
@@ -38,14 +36,15 @@ def write_lines(api: "ApiClient", path: str | None) -> Written:
 
     Raises InputError for a file that cannot be written.
     """
-    entries = list(_entries(api))
+    with api.understood():
+        entries = list(_entries(api))
+        judged = {one["finding"]["id"] for one in _judged(api)}
     _write(b"".join(msgspec.json.encode(one) + b"\n" for one in entries), path)
     digests = {
         one.shingles[at : at + DIGEST_BYTES]
         for one in entries
         for at in range(0, len(one.shingles), DIGEST_BYTES)
     }
-    judged = {one["finding"]["id"] for one in _judged(api)}
     return Written(len(entries), len(digests), len(judged - {one.finding for one in entries}))
 
 
@@ -62,10 +61,7 @@ def _write(content: bytes, path: str | None) -> None:
     if path is None:
         write(content.decode())
         return
-    fresh = Path(f"{path}.new")
-    try:
-        fresh.write_bytes(content)
-        os.replace(fresh, path)
-    except OSError as error:
-        reason = (error.strerror or "cannot be written").lower()
-        raise InputError(f"cannot write the list: {reason}", where=path) from None
+    from exporters.whole_file import whole_file
+
+    with whole_file(path) as fresh:
+        Path(fresh).write_bytes(content)

@@ -3,9 +3,11 @@
 import json
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import httpx
+import msgspec
 
 from detector.errors import InputError, SettingsError, UsageError
 from exporters.http.settings import ClientSettings
@@ -85,6 +87,14 @@ class ApiClient:
         if answer.is_success:
             return told
         raise self._refused(answer.status_code, told)
+
+    @contextmanager
+    def understood(self) -> Iterator[None]:
+        """Raise InputError where a block finds answers of another form than ours have."""
+        try:
+            yield
+        except (KeyError, TypeError, msgspec.ValidationError):
+            raise self._no_api() from None
 
     def _no_api(self) -> InputError:
         what = "what answers there is no API of bleedwatch"

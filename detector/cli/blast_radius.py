@@ -44,7 +44,9 @@ def blast_radius(
     ] = None,
     longer_than: Annotated[
         int | None,
-        typer.Option("--longer-than", metavar="N", min=0, help="Only prompts of more tokens."),
+        typer.Option(
+            "--longer-than", metavar="N", min=0, max=2**53 - 1, help="Only prompts of more tokens."
+        ),
     ] = None,
     contradicted: Annotated[
         bool, typer.Option("--contradicted", help="Only requests that contradict themselves.")
@@ -91,6 +93,7 @@ def blast_radius(
     subject = _Subject(incident_id, kv_pool)
     source = _retained(settings, subject, asked) if kafka else _stored(settings, subject, asked)
     with source as (database, scopes):
+        _require_some(scopes)
         if requests:
             write_requests(_listed(database, scopes), form, file)
         else:
@@ -160,6 +163,18 @@ def _of_incident(
             raise UsageError("there is no such incident", where="INCIDENT", hint=hint)
         spans = spans_of(connection, incident_id)
     return scopes_of([one for one in spans if kv_pool in (None, one.kv_pool)], asked)
+
+
+def _require_some(scopes: "Sequence[Scope]") -> None:
+    """Raise UsageError for what can hold no request: that is not the same as nobody affected."""
+    from detector.errors import UsageError
+
+    if not scopes:
+        hint = "see its pools: bleedwatch incidents show INCIDENT"
+        raise UsageError("the incident is not about that pool", where="--kv-pool", hint=hint)
+    if any(one.from_ms > one.until_ms for one in scopes):
+        hint = "without them the time is that of the incident"
+        raise UsageError("the time ends before it begins", where="--from, --until", hint=hint)
 
 
 def _counted(database: "Database", scopes: "Sequence[Scope]") -> "Counter[str]":

@@ -4,7 +4,6 @@ import csv
 import enum
 import io
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -103,13 +102,10 @@ def _write_text(pieces: Iterable[str], file: str | None) -> None:
         for piece in pieces:
             write(piece)
         return
-    fresh = f"{file}.new"
-    try:
-        with Path(fresh).open("w", encoding="utf-8") as stream:
-            stream.writelines(f"{piece.rstrip(chr(10))}\n" for piece in pieces)
-        os.replace(fresh, file)
-    finally:
-        Path(fresh).unlink(missing_ok=True)
+    from exporters.whole_file import whole_file
+
+    with whole_file(file) as fresh, Path(fresh).open("w", encoding="utf-8") as stream:
+        stream.writelines(f"{piece.rstrip(chr(10))}\n" for piece in pieces)
 
 
 def _lines(names: Sequence[str], rows: Iterable[Sequence[object]], form: Form) -> Iterator[str]:

@@ -115,9 +115,9 @@ def _asked(identifier: str, settings: "Settings") -> "Digests":
     from detector.cli.api_client import ApiClient
     from detector.finding import Digests
 
-    with ApiClient(settings.client) as api:
+    with ApiClient(settings.client) as api, api.understood():
         told = api.get(f"/v1/findings/{quote(identifier, safe='')}/digests")
-    return msgspec.convert({"key": told["key"], "shingles": told["shingles"]}, Digests)
+        return msgspec.convert({"key": told["key"], "shingles": told["shingles"]}, Digests)
 
 
 def _sentence(found: "Verified") -> str:

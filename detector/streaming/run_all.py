@@ -180,6 +180,18 @@ def _tier(settings: Settings, ring: KeyRing, keys: Keys) -> GlobalTier:
     )
 
 
+class WallClock(EventClock):
+    """The machine's time: what comes live is sent when it comes, whatever date it bears.
+
+    By its own date nothing would ever be ahead of time, and one record of the future would make
+    the memory of a day forget all that came before.
+    """
+
+    def __call__(self) -> float:
+        """Return the time in seconds."""
+        return time.time()
+
+
 def _local(
     settings: Settings,
     ring: KeyRing,
@@ -192,7 +204,7 @@ def _local(
     on_row: OnRow | None,
 ) -> tuple[StreamHandler, LocalStream]:
     """Return the handler and the stream around it. Only in a live one the machine's time passes."""
-    events = EventClock()
+    events = WallClock() if live else EventClock()
     clock: Clock = time.monotonic if live else events
     handler = new_handler(
         settings,

@@ -1,10 +1,11 @@
 """What both programs and pages read of one incident."""
 
 from collections import Counter
+from http import HTTPStatus
 
 from exporters.http.answers import BlastRadiusAnswer, IncidentDetail, RadiusScope, TenantRequests
 from exporters.http.parts import Parts
-from exporters.http.problems import no_such
+from exporters.http.problems import ProblemError, no_such
 from exporters.store import blast_radius, incidents
 from exporters.store.blast_radius import Asked, scopes_of
 from exporters.store.finding_list import gravest_findings
@@ -32,12 +33,15 @@ def whole_incident(parts: Parts, incident_id: str) -> IncidentDetail:
 
 
 def radius(parts: Parts, incident_id: str, asked: Asked) -> BlastRadiusAnswer:
-    """Count by tenant; raises ProblemError if there is no such incident."""
+    """Count by tenant; raises ProblemError for no such incident, or a time that holds nothing."""
     counted: Counter[str] = Counter()
     with parts.database.read() as connection:
         if incidents.incident(connection, incident_id) is None:
             raise no_such("incident")
         scopes = scopes_of(incidents.spans_of(connection, incident_id), asked)
+        if any(scope.from_ms > scope.until_ms for scope in scopes):
+            detail = "the time asked for ends before it begins"
+            raise ProblemError(HTTPStatus.BAD_REQUEST, "span", detail)
         for scope in scopes:
             counted.update(blast_radius.blast_radius(connection, scope).tenants)
     in_order = sorted(counted.items(), key=lambda one: (-one[1], one[0]))

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from detector.sample.scenario import Scenario, demo_scenario
 from detector.service import replay
 from detector.streaming.run_all import Input, run
 from ingest.schema_records import RequestRow
+from ingest.stream_settings import StreamSettings
 from tests.e2e.program import PROGRAM, Capture, call, environment
 from tests.e2e.traffic import pairs, row, write_config, write_jsonl
 
@@ -160,6 +162,26 @@ def test_findings_come_while_the_input_is_still_open(live: "subprocess.Popen[byt
     assert live.returncode == 1
     assert out == b""
     assert b"2 findings (2 high) in 4 requests" in told
+
+
+def test_one_request_of_the_future_changes_nothing(live: "subprocess.Popen[bytes]") -> None:
+    now_s = time.time() - 60
+    asks, bled, *more = [row(one) for one in pairs(2)]
+    stray = asks | {"request_id": "of-the-future", "ts": asks["ts"] + 1e7, "ts_end": None}
+
+    def write(*requests: dict[str, Any]) -> None:
+        assert live.stdin is not None
+        for one in requests:
+            moved = {name: one[name] + now_s for name in ("ts", "ts_end") if one[name] is not None}
+            live.stdin.write(json.dumps(one | moved).encode() + b"\n")
+        live.stdin.flush()
+
+    write(asks, bled)
+    assert hear(live)["confidence"] == "high"
+    write(stray)
+    time.sleep(3 * StreamSettings().idle_ms / 1000)  # now nothing is left that speaks against it
+    write(*more)
+    assert float(str(hear(live)["detected_at_ms"])) / 1000 < time.time() + 60
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

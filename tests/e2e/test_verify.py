@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tokenizers import ByteLevelBPETokenizer
+from tokenizers import ByteLevelBPETokenizer, Tokenizer
+from tokenizers.models import WordLevel
 
 from detector.sample.traffic import SampleRequest
 from ingest.key_file import load_secret, new_secret
@@ -104,6 +105,11 @@ def test_what_is_missing_or_wrong_is_told_without_what_the_files_hold(desk: Desk
     bad = desk.folder / "bad.json"
     bad.write_text(json.dumps({"ids": CANARY}))
     (desk.folder / "latin.txt").write_bytes(b"\xff\xfe CANARY")
+    (desk.folder / "long.txt").write_bytes(b"CANARY " * 1_300_000)
+    (desk.folder / "other").mkdir()
+    Tokenizer(WordLevel({"a": 0}, unk_token="[UNK]")).save(
+        str(desk.folder / "other" / "tokenizer.json")
+    )
     cases = {
         (): "either a text or its token ids",
         ("--text", desk.folder / "mine.txt"): "needs the tokenizer",
@@ -111,6 +117,8 @@ def test_what_is_missing_or_wrong_is_told_without_what_the_files_hold(desk: Desk
         ("--ids", desk.folder / "none"): "cannot read it",
         ("--text", desk.folder / "latin.txt", "--tokenizer", desk.folder / "model"): "not UTF-8",
         ("--text", bad, "--tokenizer", desk.folder / "mine.txt"): "tokenizer cannot be used",
+        ("--text", bad, "--tokenizer", desk.folder / "other"): "tokenizer cannot read the text",
+        ("--text", desk.folder / "long.txt", "--tokenizer", desk.folder / "model"): "larger than 8",
     }
     for words, says in cases.items():
         code, out, err = desk.verify(*words)

@@ -80,7 +80,7 @@ def test_findings_without_digests_are_counted(place: Place) -> None:
 def test_a_list_that_cannot_be_written_is_told(place: Place) -> None:
     code, _, err = place.ask("findings", "allow-list", "--save", place.folder / "none" / "list")
     assert code == 2
-    assert "cannot write the list" in err
+    assert "cannot be written: no such file" in err
 
 
 def test_the_list_has_pages_and_needs_a_token(place: Place) -> None:

@@ -158,6 +158,7 @@ def test_the_blast_radius_counts_by_tenant(api: Served) -> None:
         ]
         assert client.get(at, params={"until_ms": 401_000}).json()["requests"] == 3
         assert client.get(at, params={"longer_than": 8}).json()["requests"] == 1
+        assert client.get(at, params={"since_ms": 2, "until_ms": 1}).status_code == 400
         saved = client.get("/incidents/inc-f1/blast-radius.csv")
         assert saved.headers["content-type"] == "text/csv; charset=utf-8"
         assert saved.text == "tenant,requests\r\nacme,1\r\nglobex,1\r\n"

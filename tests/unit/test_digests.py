@@ -1,5 +1,7 @@
 """Digests of findings: keyed, the same in every memory, and enough to allow what was found."""
 
+import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -147,6 +149,25 @@ def test_an_entry_of_neither_form_is_refused_with_its_line(tmp_path: Path, conte
     assert "canary" not in str(error.value)
 
 
+def _halved(whole: bytes) -> bytes:
+    return whole[: len(whole) // 2]
+
+
+def _damaged(whole: bytes) -> bytes:
+    return whole[:-8] + bytes(8)
+
+
+@pytest.mark.parametrize("spoil", [_halved, _damaged])
+def test_half_a_list_is_not_used(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
+    rows = [f'{{"ids": {list(range(at, at + 12))}}}\n' for at in range(5_000)]
+    path = tmp_path / "list.jsonl.gz"
+    path.write_bytes(gzip.compress("".join(rows).encode()))
+    assert len(load_allow_lists([str(path)], TABLE)) > 5_000
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(InputError, match="to its end"):
+        load_allow_lists([str(path)], TABLE)
+
+
 def test_hashed_entries_need_a_key(tmp_path: Path) -> None:
     path = tmp_path / "list.jsonl"
     path.write_text(line())
@@ -164,6 +185,12 @@ def test_the_owner_of_a_text_finds_out_where_in_it_the_finding_rests() -> None:
     half = verify([*IDS[:20], 7, *IDS[21:]], digests, KEYS)
     assert (half.held, half.stretches) == (21, (Stretch(0, 20), Stretch(21, 40)))
     assert verify(list(range(100)), digests, KEYS).held == 0
+
+
+@pytest.mark.parametrize("shingles", [b"", bytes(7), bytes(9)])
+def test_what_are_no_digests_is_told(shingles: bytes) -> None:
+    with pytest.raises(InputError, match="no digests"):
+        verify(list(IDS), Digests(key=KEYS.key_id, shingles=shingles), KEYS)
 
 
 @pytest.mark.parametrize("ids", [[], [1] * 9, [-1] * 20, [2**21] * 20])
