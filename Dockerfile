@@ -1,6 +1,8 @@
 # Two images, both without root:
-#   docker build --target sidecar -t bleedwatch-sidecar:0.1.0 .   stands beside engines
-#   docker build --target full -t bleedwatch:0.1.0 .              all processes, the sidecar too
+#   docker build --target full -t bleedwatch:0.1.0 .              all processes: the chart's default
+#   docker build --target sidecar -t bleedwatch-sidecar:0.1.0 .   the sidecar alone; no tap
+# Push them to your registry, and name them there: `image.repository` of the chart, and `--image` of
+# `bleedwatch sidecar manifest`; docs/kubernetes.md has the steps.
 # Versions are those of constraints.txt. `make image-steps` takes the same steps without Docker.
 ARG PYTHON=python:3.11.15-slim-bookworm@sha256:d29f48a31a8b408ed19272ca1e7b10ebae13b240a27e862d3d4217c528e2e0c3
 

@@ -34,7 +34,7 @@ $(READY): pyproject.toml constraints.txt
 	  echo "  next: install one (Debian, Ubuntu: python3.11-venv) or run make PYTHON=/path/to/python" >&2; \
 	  exit 2; \
 	fi; \
-	echo "setting up $(VENV) with $$("$$python" --version)"; \
+	echo "setting up $(VENV) with $$("$$python" --version); this takes a minute or two"; \
 	if ! $(BIN)/python -c 'import pip' >/dev/null 2>&1; then "$$python" -m venv --clear $(VENV); fi; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  --constraint constraints.txt --editable '.[dev]'

@@ -56,7 +56,8 @@ Generated from `values.yaml` by `make chart`.
 
 _STACK_VALUES: Final = """\
 # Values for the chart of vLLM's production-stack: the flags that make requests visible.
-# The sidecar itself comes by the patch beside this file.
+# Helm replaces the list as a whole: copy `extraArgs` into your own model's entry, and do not give
+# this file as it is. The sidecar itself comes by the patch beside it.
 servingEngineSpec:
   modelSpec:
     - name: llama3
@@ -67,14 +68,16 @@ servingEngineSpec:
 _STACK: Final = """\
 # A sidecar in the pods of vLLM's production-stack, here of model `llama3` in release `vllm`:
 #   kubectl patch deployment vllm-llama3-deployment-vllm --patch-file vllm-production-stack.yaml
-# Made by `bleedwatch sidecar manifest --engine-kind vllm`.
+# Made by `bleedwatch sidecar manifest --engine-kind vllm`; put your registry before the image.
+# vllm-umask.yaml lets the sidecar free the log that is still written to.
 """
 
 _SGLANG: Final = """\
 # Sidecars for SGLang with prefill and decode apart, as patches of a kustomization: engines that
 # hand KV memory to each other are one pool. Their containers are called `sglang` and have the
 # flags of the server, without its command, in `args`.
-# Made by `bleedwatch sidecar manifest --engine-kind sglang --kv-pool pd-0`.
+# Made by `bleedwatch sidecar manifest --engine-kind sglang --kv-pool pd-0`; put your registry
+# before the image.
 """
 
 
