@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from detector.doctor.facts import Facts
 from detector.doctor.verdicts import Level, Verdict
 from detector.errors import BrokerError, KeyFileError, SettingsError
+from ingest.http_publisher import HttpPublisher
 from ingest.kafka_admin import KafkaAdmin
 from ingest.key_file import load_secret
 from ingest.topic_check import check_topics
@@ -31,7 +32,9 @@ def key_file(facts: Facts) -> Iterator[Verdict]:
 
 
 def topics(facts: Facts) -> Iterator[Verdict]:
-    """The cluster answers, and its topics are as they must be."""
+    """The cluster answers, and its topics are as they must be; nothing where none is used."""
+    if facts.settings.http.url is not None:
+        return
     kafka = facts.settings.kafka
     servers = ", ".join(kafka.servers)
     specs = topic_specs(kafka)
@@ -46,3 +49,16 @@ def topics(facts: Facts) -> Iterator[Verdict]:
     for one in mismatches:
         level = Level.ERROR if one.level == "error" else Level.WARNING
         yield Verdict(level, one.topic, one.problem, one.next_step)
+
+
+def receiver(facts: Facts) -> Iterator[Verdict]:
+    """What takes records in place of a cluster answers; nothing where there is a cluster."""
+    http = facts.settings.http
+    if http.url is None:
+        return
+    try:
+        HttpPublisher(http).close()
+    except (BrokerError, SettingsError) as error:
+        yield Verdict(Level.ERROR, error.where or http.url, error.what, error.hint)
+        return
+    yield Verdict(Level.OK, http.url, "answers; no Kafka is used")

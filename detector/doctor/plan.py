@@ -30,6 +30,7 @@ class Line(NamedTuple):
 CHECKS: Final = (
     Check("key file", "The secret is there, for its owner only.", host.key_file, is_for_all=True),
     Check("kafka", "The cluster answers, its topics are right.", host.topics, is_for_all=True),
+    Check("receiver", "What takes records instead answers.", host.receiver, is_for_all=True),
     Check("request log", "Logs are there and tell of requests.", logs.requests),
     Check("token ids", "Prompts and answers have all their ids.", logs.token_ids),
     Check("tenants", "Every request has a tenant.", logs.tenants),

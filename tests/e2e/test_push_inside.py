@@ -21,7 +21,7 @@ from exporters.store.database import open_store
 from exporters.store.request_rows import requests_named
 from exporters.store.settings import DAY_MS, StoreSettings
 from ingest.key_file import new_secret
-from tests.e2e.program import PROGRAM, Capture, environment, replayed
+from tests.e2e.program import PROGRAM, Capture, call, environment, replayed
 from tests.e2e.test_listen import port_of
 from tests.e2e.traffic import pairs, write_config, write_jsonl
 from tests.streams.process import until
@@ -35,12 +35,12 @@ class Monitor:
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self.process = process
-        self._port = port_of(process.stderr)
+        self.url = f"http://127.0.0.1:{port_of(process.stderr)}"
 
     def ask(self, path: str, body: Any = None, token: str = TOKEN) -> tuple[int, Any]:
         """Push, or ask; return status and answer."""
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self._port}{path}",
+            f"{self.url}{path}",
             data=None if body is None else json.dumps(body).encode(),
             headers={"content-type": "application/json", "authorization": f"Bearer {token}"},
         )
@@ -53,7 +53,7 @@ class Monitor:
 
     def page(self, path: str) -> str:
         """Return a page that nobody needs a token for."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=20) as answer:
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=20) as answer:
             body: bytes = answer.read()
         return body.decode()
 
@@ -71,14 +71,15 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.url = f"sqlite:///{folder}/store.db"
-        (folder / "token").write_text(TOKEN)
-        (folder / "token").chmod(0o600)
+        self.token_file = folder / "token"
+        self.token_file.write_text(TOKEN)
+        self.token_file.chmod(0o600)
         new_secret(folder / "key")
         self._key = folder / "key"
         self.config = write_config(
             folder / "config.yaml",
             detection={"commonness": {"learning_ms": 0}},
-            push={"token_file": str(folder / "token")},
+            push={"token_file": str(self.token_file)},
             store={"url": self.url, "retention": {"requests_ms": 100 * 365 * DAY_MS}},
             api={"port": 0},
             # those of a sidecar beside an engine that reads the same file
@@ -176,6 +177,23 @@ def test_the_metrics_of_all_parts_are_on_one_page(place: Place) -> None:
     listed = {name.removesuffix("_total") for name in names}
     assert listed - set(families) == set()
     assert not [word for word in ("acme", "globex", "engine-0", "req-") if word in page]
+
+
+def test_the_doctor_asks_what_takes_the_records_in_place_of_a_cluster(
+    place: Place, capsys: Capture
+) -> None:
+    def checks(url: str) -> dict[str, str]:
+        more = (f"http.url={url}", f"http.token_file={place.token_file}")
+        words = [word for one in more for word in ("--set", one)]
+        _, out, _ = call(capsys, "doctor", "--config", place.config, *words, "-o", "json")
+        return {row["check"]: row["level"] for row in json.loads(out)}
+
+    with place.listening() as monitor:
+        found = checks(monitor.url)
+        monitor.end()
+    assert found["receiver"] == "ok"
+    assert "kafka" not in found
+    assert checks(monitor.url)["receiver"] == "error"
 
 
 def test_who_may_not_push_and_what_is_wrong_is_told(place: Place) -> None:
