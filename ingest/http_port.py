@@ -1,4 +1,4 @@
-"""What every port shares: a bound socket, and an end to clients that never finish a head."""
+"""What every port shares: a bound socket, and an end to clients that keep it from others."""
 
 import asyncio
 import socket
@@ -10,25 +10,50 @@ from detector.errors import SettingsError
 
 
 class PatientProtocol(H11Protocol):
-    """Closes a connection whose request has no whole head in time; uvicorn waits for ever."""
+    """Closes a connection whose request has no whole head in time; uvicorn waits for ever.
+
+    Where there are too many connections, the one that has asked for nothing for the longest time
+    makes room for a new one: uvicorn would refuse everybody until silent ones give up.
+    """
 
     head_s = 10.0
     _head_timer: asyncio.TimerHandle | None = None
+    _heard_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first head."""
         super().connection_made(transport)
+        self._heard_s = self.loop.time()
+        self._make_room()
         self._watch_head()
 
     def data_received(self, data: bytes) -> None:
         """Wait for the rest of a head that has begun."""
         super().data_received(data)
+        self._heard_s = self.loop.time()
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._forget_head()
         super().connection_lost(exc)
+
+    def _make_room(self) -> None:
+        most = self.limit_concurrency
+        if most is None or len(self.connections) < most:
+            return
+        silent = [
+            one
+            for one in self.connections
+            if isinstance(one, PatientProtocol)
+            and one is not self
+            and not one.transport.is_closing()
+            and (one.cycle is None or one.cycle.response_complete)
+        ]
+        if silent:
+            ended = min(silent, key=lambda one: one._heard_s)
+            ended.transport.close()
+            self.connections.discard(ended)  # asyncio ends it a little later
 
     def _watch_head(self) -> None:
         if self.conn.their_state is not h11.IDLE:

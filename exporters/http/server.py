@@ -16,7 +16,7 @@ KEEP_ALIVE_S: Final = 30
 """How long a silent connection is kept."""
 
 CONNECTIONS: Final = 256
-"""Connections at once; one more gets 503."""
+"""Connections at once; one more ends the one that is silent for longest, or gets 503."""
 
 CLOSE_S: Final = 5.0
 """How long closing waits for requests that are being answered."""

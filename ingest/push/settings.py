@@ -40,7 +40,9 @@ class PushSettings(Section):
         description="What was taken and is not packed yet holds this much; beyond, pushes get 503.",
     )
     connections: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        64, description="Connections at once; one more gets 503."
+        64,
+        description="Connections at once; one more ends the one that is silent for "
+        "longest, or gets 503.",
     )
     read_ms: Positive = Field(
         10_000,

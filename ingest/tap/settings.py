@@ -56,7 +56,9 @@ class TapSettings(Section):
         "counted.",
     )
     connections: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        4_096, description="Connections of clients at once; one more gets 503."
+        4_096,
+        description="Clients at once; one more ends the one that is silent for "
+        "longest, or gets 503.",
     )
     head_ms: Positive = Field(
         10_000, description="How long a client may take to send the head of a request."
