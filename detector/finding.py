@@ -115,11 +115,18 @@ NO_OVERLAP = Evidence(
 """The evidence of rules that compare no text: contradictions, and what engines report."""
 
 
+DIGEST_BYTES = 8
+"""Of one shingle: a tag of SipHash-2-4."""
+
+MOST_DIGESTS = 4_096
+"""Digests of one finding, 32 KiB: a longer copy is judged again for what is left of it."""
+
+
 class Digests(msgspec.Struct, frozen=True, kw_only=True):
     """Keyed digests of the unexplained shingles: whether a text holds them, the secret tells.
 
-    `key` names the secret, `shingles` holds 8 bytes for each (SipHash-2-4, in base64 where it is
-    JSON).
+    `key` names the secret, `shingles` holds DIGEST_BYTES for each, MOST_DIGESTS at most
+    (base64 where it is JSON).
     """
 
     key: str

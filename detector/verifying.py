@@ -1,20 +1,17 @@
 """Compares somebody's own token ids with the digests of a finding; nothing leaves the process."""
 
 from collections.abc import Iterable
-from typing import Final
 
 import msgspec
 import numpy as np
 
 from detector.errors import InputError, KeyFileError, RecordError
-from detector.finding import Digests
+from detector.finding import DIGEST_BYTES, Digests
 from detector.sketch.shingle import SHINGLE_TOKENS, shingle_keys
 from detector.sketch.siphash import tags
 from detector.sketch.tag_keys import TagKeys
 from detector.sketch.token_table import Keys, TokenTable, checked_ids
 from ingest.key_file import load_secret
-
-DIGEST_BYTES: Final = 8
 
 
 class Stretch(msgspec.Struct, frozen=True):

@@ -8,14 +8,13 @@ import msgspec
 import numpy as np
 
 from detector.errors import InputError, RecordError
+from detector.finding import DIGEST_BYTES
 from detector.match.allow_list import AllowList
 from detector.match.digests import Digester
 from detector.sketch.shingle import Keys, shingle_keys
 from detector.sketch.token_table import TokenTable, checked_ids
 from ingest.coverage import Coverage
 from ingest.sources.lines import open_lines
-
-DIGEST_BYTES: Final = 8
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +103,8 @@ def _require_whole(path: str, coverage: Coverage) -> None:
 
     Entries that cannot be read are told of where they stand.
     """
-    for broken in coverage.broken_samples:
+    if coverage.broken_samples:
+        broken = coverage.broken_samples[0]
         line = "" if broken.line is None else f":{broken.line}"
         raise InputError(
             f"the list cannot be read to its end ({broken.reason})",

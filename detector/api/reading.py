@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from detector.errors import RecordError
-from detector.finding import Digests, Finding
+from detector.finding import DIGEST_BYTES, MOST_DIGESTS, Digests, Finding
 from detector.heartbeat import RULE, is_reserved, sent_ms
 from exporters.store.heartbeats import Heartbeat
 from exporters.store.request_rows import StoredRequest
@@ -30,10 +30,6 @@ MAX_SENTENCE_CHARS: Final = 8 * MAX_TEXT_CHARS
 
 MAX_FINDING_BYTES: Final = 2**20
 """Largest finding: runs and equally good sources are few; more is no finding of ours."""
-
-DIGEST_BYTES: Final = 8
-MAX_DIGEST_BYTES: Final = 4_096 * DIGEST_BYTES
-"""What is kept of a finding's shingles at most: 32 KiB."""
 
 REASONS: Final = frozenset(
     {"empty", "undecodable", "wrong_type", "schema_version", "too_large", "out_of_bounds"}
@@ -112,7 +108,7 @@ def _fits(finding: Finding) -> bool:
 def _are_digests(told: Digests) -> bool:
     size = len(told.shingles)
     return (
-        0 < size <= MAX_DIGEST_BYTES
+        0 < size <= MOST_DIGESTS * DIGEST_BYTES
         and size % DIGEST_BYTES == 0
         and _KEY.fullmatch(told.key) is not None
     )

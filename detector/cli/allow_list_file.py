@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from detector.cli.terminal import write
+from detector.finding import DIGEST_BYTES
 
 if TYPE_CHECKING:
     from detector.cli.api_client import ApiClient
-
-DIGEST_BYTES: Final = 8
 
 MOST: Final = 100_000
 """Findings of a list at most: more verdicts than people give."""

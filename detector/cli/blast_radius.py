@@ -93,7 +93,6 @@ def blast_radius(
     subject = _Subject(incident_id, kv_pool)
     source = _retained(settings, subject, asked) if kafka else _stored(settings, subject, asked)
     with source as (database, scopes):
-        _require_some(scopes)
         if requests:
             write_requests(_listed(database, scopes), form, file)
         else:
@@ -147,7 +146,7 @@ def _without_incident(subject: _Subject, asked: "Asked") -> "list[Scope]":
     if subject.kv_pool is None or asked.since_ms is None or asked.until_ms is None:
         hint = "name an incident, or give --kv-pool, --from and --until"
         raise UsageError("of what?", where="bleedwatch blast-radius", hint=hint)
-    return scopes_of([Span(subject.kv_pool, asked.since_ms, asked.until_ms, "")], asked)
+    return _some(scopes_of([Span(subject.kv_pool, asked.since_ms, asked.until_ms, "")], asked))
 
 
 def _of_incident(
@@ -162,11 +161,11 @@ def _of_incident(
             hint = "see which there are: bleedwatch incidents list"
             raise UsageError("there is no such incident", where="INCIDENT", hint=hint)
         spans = spans_of(connection, incident_id)
-    return scopes_of([one for one in spans if kv_pool in (None, one.kv_pool)], asked)
+    return _some(scopes_of([one for one in spans if kv_pool in (None, one.kv_pool)], asked))
 
 
-def _require_some(scopes: "Sequence[Scope]") -> None:
-    """Raise UsageError for what can hold no request: that is not the same as nobody affected."""
+def _some(scopes: "list[Scope]") -> "list[Scope]":
+    """Return scopes; raises UsageError for what can hold no request: that is no "nobody"."""
     from detector.errors import UsageError
 
     if not scopes:
@@ -175,6 +174,7 @@ def _require_some(scopes: "Sequence[Scope]") -> None:
     if any(one.from_ms > one.until_ms for one in scopes):
         hint = "without them the time is that of the incident"
         raise UsageError("the time ends before it begins", where="--from, --until", hint=hint)
+    return scopes
 
 
 def _counted(database: "Database", scopes: "Sequence[Scope]") -> "Counter[str]":

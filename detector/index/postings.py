@@ -137,6 +137,7 @@ class PostingIndex:
         if table.make_room(keys, gone=self._gone):
             self._spare = table.spare - keys
             return self._gone
+        self._spare = 0
         self._sweep_all()
         while not table.has_room(keys) and self._gone < len(self._store):
             more = max(1, int((len(self._store) - self._gone) * _EVICT_SHARE))

@@ -5,16 +5,11 @@ Whoever has the deployment's secret can tell whether a text holds such a shingle
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
 
-from detector.finding import Digests
+from detector.finding import MOST_DIGESTS, Digests
 from detector.sketch.shingle import Keys
 from detector.sketch.siphash import tags
 from detector.sketch.tag_keys import TagKeys
-
-MOST: Final = 4_096
-"""Digests of one finding, 32 KiB: a longer copy is judged again for what is left of it."""
-
 
 Tagger = Callable[[bytes], Callable[[Keys], Keys]]
 """Returns what makes SipHash tags under a key."""
@@ -48,4 +43,4 @@ class Digester:
         if key_id != self.key_id:
             return None
         made = keys if are_tags else self.tags(keys)
-        return Digests(key=key_id, shingles=made[:MOST].astype("<i8").tobytes())
+        return Digests(key=key_id, shingles=made[:MOST_DIGESTS].astype("<i8").tobytes())

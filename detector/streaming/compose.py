@@ -28,8 +28,7 @@ def new_handler(
     """Return a handler for all partitions of the topics that the settings name.
 
     `table` hashes the allow-lists and `digester` knows the hashed ones, so both are of the current
-    secret. `partitions` is what the topics
-    really have, where that is not what the settings say.
+    secret. `partitions` is what the topics really have, where that is not what the settings say.
     """
     detection = settings.detection
     return StreamHandler(

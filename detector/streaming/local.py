@@ -57,9 +57,9 @@ class EventClock:
 class LocalStream:
     """Sends sequences through a broker in memory and returns the findings that come out.
 
-    A message counts as sent at the time of `events`. `clock` decides how long senders
-    linger and when a partition has heard nothing for long; the handler must have the same. With a
-    `tier` responses of all pools are compared; the handler must make its sketches.
+    A message counts as sent at the time of `events`. `clock` decides how long senders linger and
+    when a partition has heard nothing for long; the handler must have the same. With a `tier`
+    responses of all pools are compared; the handler must make its sketches.
     """
 
     def __init__(

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from detector.errors import InputError
-from detector.finding import Digests, Finding
+from detector.finding import MOST_DIGESTS, Digests, Finding
 from detector.index.memory import Memory
 from detector.index.shared_memory import SharedMemory
 from detector.kernels.siphash import tagger
 from detector.match.allow_list import AllowList
-from detector.match.digests import MOST, Digester
+from detector.match.digests import Digester
 from detector.model import Sequence
 from detector.sketch.shingle import Keys, shingle_keys
 from detector.sketch.siphash import tags
@@ -87,7 +87,7 @@ def test_without_a_key_that_is_kept_there_are_none() -> None:
 
 
 def test_what_is_kept_of_a_long_copy_is_bounded() -> None:
-    assert len(of(told(bleed(length=MOST + 200)))) == MOST
+    assert len(of(told(bleed(length=MOST_DIGESTS + 200)))) == MOST_DIGESTS
 
 
 @pytest.mark.parametrize("is_shared", [False, True])

@@ -150,6 +150,19 @@ def test_the_byte_budget_holds_and_evictions_are_counted(memory_bytes: int) -> N
     assert index.rows == index.live_postings(gone) == (10 - gone) * full
 
 
+def test_room_that_an_eviction_has_used_is_not_spent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "_FIRST_HOMES", 250)
+    monkeypatch.setattr(postings, "_LEAST_HOMES", 250)
+    index = PostingIndex(store := SequenceStore(), memory_bytes=1)
+    for number, count in enumerate([300, 400, 280, 100, 250, 500, 120]):
+        store.release(index.make_room(count, 0))
+        at = store.add(prompt("a", f"{number}", number, text(1, 1)), 1)
+        keys = shingle_keys(text(number, count + 9))
+        index.observe(keys, np.ones(count, np.bool_), at, window_ms=WINDOW_MS)
+        assert index.rows <= 1000 * postings.LOAD_LIMIT
+    assert index.evicted_sequences > 2
+
+
 def test_what_has_expired_goes_before_what_lives_and_is_no_loss(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
