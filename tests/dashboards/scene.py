@@ -12,6 +12,7 @@ from typing import Final
 import httpx
 import yaml
 
+from dashboards.alerts import ARRIVED
 from ingest.broker import Message
 from ingest.kafka_io import KafkaPublisher
 from ingest.kafka_settings import KafkaSettings
@@ -149,6 +150,7 @@ def played(folder: Path, *, kafka: str, prefix: str) -> Iterator[Seen]:
         for expr in (
             "bleedwatch_tap_engine_errors_total[5m]",
             "bleedwatch_outbox_notifications[5m]",
+            f"{ARRIVED}[5m]",
         ):
             until(lambda expr=expr: bool(watching.query(f"count_over_time({expr}) > 1")))  # type: ignore[misc]
         # of the last step, which may lie ahead, both scrapes are past

@@ -22,7 +22,7 @@ Told = dict[str, Any]
 
 
 class WorkerProcess:
-    """Runs `python -m MODULE ARGUMENTS`; JSON lines on its stdout are kept in `told`."""
+    """Runs `python -m MODULE ARGUMENTS`; what its stdout says is kept in `told`."""
 
     def __init__(self, arguments: Sequence[str], log: Path) -> None:
         self.log = log
@@ -98,8 +98,17 @@ class WorkerProcess:
     def _read(self, lines: IO[bytes]) -> None:
         for line in lines:
             with self._news:
-                self.told.append(json.loads(line))
+                self.told.append(_told(line))
                 self._news.notify_all()
+
+
+def _told(line: bytes) -> Told:
+    """Return an event; what a library has printed is one too, so that a failing test shows it."""
+    try:
+        told: Told = json.loads(line)
+    except ValueError:
+        return {"event": "printed", "text": line.decode(errors="replace")}
+    return told
 
 
 @contextlib.contextmanager

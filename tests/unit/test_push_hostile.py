@@ -6,6 +6,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -202,18 +203,28 @@ def test_a_client_that_stops_half_way_is_given_up(port: Port) -> None:
         assert b" 408 " in client.recv(100)
 
 
-def test_connections_beyond_the_limit_are_turned_away(port: Port) -> None:
-    held: list[socket.socket] = []
-    answers = []
-    try:
+def test_connections_beyond_the_limit_are_turned_away_while_all_are_at_work(port: Port) -> None:
+    head = b"POST /v1/sequences HTTP/1.1\r\nHost: x\r\nContent-Type: %b\r\n"
+    head += b"Content-Length: 100\r\n\r\n{"
+    with ExitStack() as stack:
+        for _ in range(16):
+            busy = socket.create_connection(("127.0.0.1", port.server.port), 20)
+            stack.enter_context(closing(busy))
+            busy.sendall(head % JSON.encode())
+        assert port.get("/livez").status == 503
+
+
+def test_connections_that_ask_for_nothing_more_make_room(port: Port) -> None:
+    with ExitStack() as stack:
+        held = []
         for _ in range(20):
-            held.append(socket.create_connection(("127.0.0.1", port.server.port), 20))
-            held[-1].sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
-            answers.append(held[-1].recv(1_000).split(b" ", 2)[1])
-    finally:
-        for one in held:
-            one.close()
-    assert set(answers) == {b"200", b"503"}
+            one = socket.create_connection(("127.0.0.1", port.server.port), 20)
+            held.append(stack.enter_context(closing(one)))
+            one.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert one.recv(1_000).split(b" ", 2)[1] == b"200"
+        assert held[0].recv(1_000) == b""  # closed: it was silent for longest
+        held[-1].sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert held[-1].recv(1_000).split(b" ", 2)[1] == b"200"
 
 
 def test_noise_is_no_request(port: Port) -> None:
