@@ -26,11 +26,14 @@ def instant_ms(text: str | None, flag: str) -> int | None:
 
 
 def since_ms(text: str | None, flag: str) -> int | None:
-    """Return the same; the instant may be given as how long ago it is, such as 6h."""
+    """Return the same; the instant may be given as how long ago it is, such as 6h.
+
+    What is longer ago than 1970 is from 1970 on.
+    """
     if text is None or not text.endswith(UNITS):
         return instant_ms(text, flag)
     try:
-        return int(time.time() * 1000) - parse_duration_ms(text)
+        return max(int(time.time() * 1000) - parse_duration_ms(text), 0)
     except ValueError as error:
         hint = "such as 6h or 1h30m, or a time such as 2026-11-29T17:00:00Z"
         raise UsageError(f"{text[:40]!r} {error}", where=flag, hint=hint) from None

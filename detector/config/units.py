@@ -17,8 +17,8 @@ _BYTES = {
     "tib": 2**40,
 }
 
-_NUMBER = r"(\d{1,18}(?:\.\d{1,9})?)"
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
+_NUMBER = r"([0-9]{1,18}(?:[.][0-9]{1,9})?)"
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _DURATION = re.compile(rf"(?:{_NUMBER}(?:ms|s|m|h|d))+")
 _DURATION_PART = re.compile(rf"{_NUMBER}(ms|s|m|h|d)")
 _SIZE = re.compile(rf"{_NUMBER} ?([kmgt]?i?b)", re.IGNORECASE)

@@ -2,21 +2,22 @@
 
 import base64
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from exporters.http.problems import ProblemError, Wrong
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound=tuple[Any, ...])
 
 _MOST = (1 << 63) - 1
 """The largest number that a database holds."""
 
 
-def cursor(place: object) -> str:
-    """Return a place as a cursor."""
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+def cursor(place: NamedTuple) -> str:
+    """Return a place as a cursor; it names the kind of place, so that no other list takes it."""
+    named = msgspec.json.encode((type(place).__name__, place))
+    return base64.urlsafe_b64encode(named).decode().rstrip("=")
 
 
 def _require_storable(value: object) -> None:
@@ -34,7 +35,8 @@ def place(text: str | None, kind: type[_T]) -> _T | None:
         return None
     try:
         raw = base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-        found = msgspec.json.decode(raw, type=kind)
+        form = tuple[Literal[kind.__name__], kind]  # type: ignore[valid-type,name-defined]
+        _, found = msgspec.json.decode(raw, type=form)
         _require_storable(msgspec.to_builtins(found))
     except (ValueError, msgspec.MsgspecError, RecursionError):
         wrong = Wrong("query.cursor", "is not a cursor that this list gave")

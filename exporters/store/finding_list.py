@@ -28,7 +28,7 @@ class FindingFilter(msgspec.Struct, frozen=True, kw_only=True):
     until_ms: int | None = None
 
 
-class Place(NamedTuple):
+class FindingPlace(NamedTuple):
     """Where a page ended: the last row's time and id."""
 
     at_ms: int
@@ -46,7 +46,7 @@ class ListedFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_findings(
-    connection: Connection, wanted: FindingFilter, *, limit: int, after: Place | None = None
+    connection: Connection, wanted: FindingFilter, *, limit: int, after: FindingPlace | None = None
 ) -> list[ListedFinding]:
     """Return the findings that fit, the last detected first, from behind `after` on."""
     asked: dict[str, Any] = {

@@ -5,6 +5,8 @@ import logging
 import pytest
 
 from exporters.http.cursors import cursor
+from exporters.store.finding_list import FindingPlace
+from exporters.store.incident_list import IncidentPlace
 from tests.http.kit import READER, WRITER, Served
 from tests.http.scene import HOSTILE
 from tests.privacy.canary import TEXT
@@ -56,10 +58,23 @@ def test_injections_find_nothing_and_break_nothing(with_one: Served, text: str) 
 
 
 @pytest.mark.parametrize("path", ["/v1/findings", "/v1/incidents", "/findings", "/incidents"])
-def test_a_place_beyond_every_database_is_no_cursor(with_one: Served, path: str) -> None:
+@pytest.mark.parametrize("kind", [FindingPlace, IncidentPlace])
+def test_a_place_beyond_every_database_is_no_cursor(
+    with_one: Served, path: str, kind: type[FindingPlace | IncidentPlace]
+) -> None:
     with with_one.client(WRITER) as client:
-        answer = client.get(path, params={"cursor": cursor([10**30, "a"])})
+        answer = client.get(path, params={"cursor": cursor(kind(10**30, "a"))})
         assert answer.status_code in {400, 404, 422}
+
+
+def test_a_cursor_of_one_list_is_none_of_another(with_one: Served) -> None:
+    ended = cursor(IncidentPlace(2**40, "a"))
+    with with_one.client(WRITER) as client:
+        assert client.get("/v1/incidents", params={"cursor": ended}).status_code == 200
+        for other in ("/v1/findings", "/v1/allow-list", "/v1/outputs/journal"):
+            answer = client.get(other, params={"cursor": ended})
+            assert answer.status_code == 400
+            assert answer.json()["errors"][0]["field"] == "query.cursor"
 
 
 @pytest.mark.parametrize(

@@ -335,7 +335,7 @@ def test_a_sample_of_the_smallest_keys_is_spread_over_the_table() -> None:
     picked = keys[winnow(keys, 16)]
     unstirred = (picked.view(np.uint64) >> np.uint64(58)).astype(np.int64)
     table = BucketTable(64, 64, limit=0.6, growth=1.1).slots
-    homes = np.array([int(home(key, table)) // int(STEP) - 1 for key in picked.tolist()])
+    homes = np.array([int(home(key, table)) // int(STEP) - 1 for key in picked])
     assert np.bincount(unstirred).max() * 64 / len(picked) > 4
     assert np.bincount(homes).max() * 64 / len(picked) < 1.2
 

@@ -203,17 +203,6 @@ def test_a_client_that_stops_half_way_is_given_up(port: Port) -> None:
         assert b" 408 " in client.recv(100)
 
 
-def test_connections_beyond_the_limit_are_turned_away_while_all_are_at_work(port: Port) -> None:
-    head = b"POST /v1/sequences HTTP/1.1\r\nHost: x\r\nContent-Type: %b\r\n"
-    head += b"Content-Length: 100\r\n\r\n{"
-    with ExitStack() as stack:
-        for _ in range(16):
-            busy = socket.create_connection(("127.0.0.1", port.server.port), 20)
-            stack.enter_context(closing(busy))
-            busy.sendall(head % JSON.encode())
-        assert port.get("/livez").status == 503
-
-
 def test_connections_that_ask_for_nothing_more_make_room(port: Port) -> None:
     with ExitStack() as stack:
         held = []

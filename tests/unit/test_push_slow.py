@@ -26,6 +26,18 @@ def test_they_keep_nobody_out() -> None:
         assert [port.get("/livez").status for _ in range(3)] == [200] * 3
 
 
+def test_who_comes_while_all_are_at_work_is_turned_away() -> None:
+    begun = b"POST /v1/sequences HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    begun += b"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n"
+    with opened(read_ms=20_000, connections=SLOW) as port, ExitStack() as stack:
+        for _ in range(SLOW - 1):
+            busy = socket.create_connection(("127.0.0.1", port.server.port), 20)
+            stack.enter_context(closing(busy))
+            busy.sendall(begun)
+            assert b" 100 " in busy.recv(100)
+        assert port.get("/livez").status == 503
+
+
 def test_they_are_closed_in_time_though_bytes_go_on_dripping() -> None:
     with opened(read_ms=300, connections=2 * SLOW) as port, ExitStack() as stack:
         made = slow(port, stack)

@@ -47,7 +47,7 @@ def test_the_lowest_bit_is_found(bit: int) -> None:
 def _searched(table: Any, key: int, gone: int) -> int:
     """Return what `seek` must find for one key, row by row."""
     free = 0
-    bucket = int(home(key, table))
+    bucket = int(home(np.int64(key), table))
     while True:
         rows = range(bucket, bucket + ROWS * 2, 2)
         if any(int(table[row]) >> 18 == key >> 18 for row in rows):

@@ -1,7 +1,7 @@
 """Routes about the monitor: rules and their precision, coverage, outputs, a test alert."""
 
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -63,6 +63,12 @@ def about_routes(parts: Parts) -> APIRouter:
     return router
 
 
+class LinePlace(NamedTuple):
+    """Where a page of attempts ended."""
+
+    seq: int
+
+
 def output_routes(parts: Parts) -> APIRouter:
     """Return the routes about outputs."""
     router = APIRouter(tags=["outputs"])
@@ -76,16 +82,17 @@ def output_routes(parts: Parts) -> APIRouter:
     @router.get("/v1/outputs/journal", **answers(JournalPage))
     def lines(asked: Annotated[JournalQuery, Query()]) -> Response:
         """List attempts to send, the newest first."""
+        after = place(asked.cursor, LinePlace)
         with parts.database.read() as connection:
             found = journal.newest(
                 connection,
                 limit=asked.limit + 1,
                 output=asked.output,
                 incident_id=asked.incident_id,
-                before_seq=place(asked.cursor, int),
+                before_seq=after.seq if after else None,
             )
-        more = written(found[asked.limit - 1].seq) if len(found) > asked.limit else None
-        return told(JournalPage(found[: asked.limit], more))
+        ended = LinePlace(found[asked.limit - 1].seq) if len(found) > asked.limit else None
+        return told(JournalPage(found[: asked.limit], ended and written(ended)))
 
     @router.post("/v1/test-alert", **answers(JournalPage, 404, 409, writes=True))
     def test_alert(body: TestAlert) -> Response:

@@ -16,7 +16,7 @@ from exporters.store import digests
 from exporters.store.digests import FindingDigests
 
 
-class Place(NamedTuple):
+class DigestPlace(NamedTuple):
     """Where a page of an allow-list ended."""
 
     finding: str
@@ -38,7 +38,7 @@ def digest_routes(parts: Parts) -> APIRouter:
     @router.get("/v1/allow-list", **answers(AllowListPage))
     def allow_list(asked: Annotated[Page, Query()]) -> Response:
         """List the digests of findings that were judged to be no bleeds, for an allow-list."""
-        after = place(asked.cursor, Place)
+        after = place(asked.cursor, DigestPlace)
         with parts.database.read() as connection:
             found = digests.false_positives(
                 connection, limit=asked.limit + 1, after="" if after is None else after.finding
@@ -51,4 +51,4 @@ def digest_routes(parts: Parts) -> APIRouter:
 def _page(found: list[FindingDigests], limit: int) -> AllowListPage:
     if len(found) <= limit:
         return AllowListPage(found)
-    return AllowListPage(found[:limit], written(Place(found[limit - 1].finding)))
+    return AllowListPage(found[:limit], written(DigestPlace(found[limit - 1].finding)))

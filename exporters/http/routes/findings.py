@@ -17,8 +17,8 @@ from exporters.http.parts import Parts
 from exporters.http.problems import no_such
 from exporters.store.finding_list import (
     FindingFilter,
+    FindingPlace,
     ListedFinding,
-    Place,
     list_findings,
     listed_finding,
 )
@@ -33,7 +33,7 @@ def finding_routes(parts: Parts) -> APIRouter:
     def find(asked: Annotated[FindingQuery, Query()]) -> Response:
         """List findings, the last detected first; `tenant` is either side."""
         wanted = FindingFilter(**asked.model_dump(exclude={"limit", "cursor"}))
-        after = place(asked.cursor, Place)
+        after = place(asked.cursor, FindingPlace)
         with parts.database.read() as connection:
             found = list_findings(connection, wanted, limit=asked.limit + 1, after=after)
         return told(_page(found, asked.limit))
@@ -62,4 +62,4 @@ def _page(found: list[ListedFinding], limit: int) -> FindingPage:
     if len(found) <= limit:
         return FindingPage(found)
     last = found[limit - 1].finding
-    return FindingPage(found[:limit], written(Place(last.detected_at_ms, last.id)))
+    return FindingPage(found[:limit], written(FindingPlace(last.detected_at_ms, last.id)))
