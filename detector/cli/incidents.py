@@ -8,12 +8,12 @@ import typer
 from detector.cli import options
 from detector.cli.examples import with_examples
 from detector.cli.findings import client
-from detector.cli.output import Format, write_document, write_rows
+from detector.cli.output import Format, show, write_document, write_rows
 from detector.cli.terminal import note, printable, write
 
 app = typer.Typer(no_args_is_help=True, help="Show incidents and act on them.")
 
-_COLUMNS = ("id", "severity", "state", "kv_pool", "findings", "last_seen", "title")
+_COLUMNS = ("id", "severity", "state", "kv_pool", "findings", "last_seen")
 
 _Id = Annotated[str, typer.Argument(metavar="INCIDENT", help="Id of an incident.")]
 _Reason = Annotated[
@@ -56,7 +56,7 @@ def list_incidents(
     with client(config, assignments) as api:
         found = list(api.rows("/v1/incidents", "incidents", asked, limit=limit))
     if output is Format.TABLE:
-        write_rows([_row(one) for one in found], output, columns=_COLUMNS)
+        _show(found)
     else:
         write_rows(found, output, columns=())
 
@@ -86,7 +86,7 @@ def show_incident(
         return
     one = found["incident"]
     write(printable(one["lead"]["explanation"]))
-    write_rows([_row(one)], output, columns=_COLUMNS[:-1])
+    write_rows([_row(one)], output, columns=_COLUMNS)
     write("")
     findings: list[Finding] = msgspec.convert(
         [listed["finding"] for listed in found["findings"]], list[Finding]
@@ -205,8 +205,24 @@ def _row(one: dict[str, Any]) -> dict[str, Any]:
         "kv_pool": one["lead"]["kv_pool"],
         "findings": one["finding_count"],
         "last_seen": _instant(one["last_seen_ms"]),
-        "title": one["lead"]["explanation"],
     }
+
+
+def _show(found: list[dict[str, Any]]) -> None:
+    """Print of each how it stands, with how many findings where; its id whole; its sentence."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from detector.cli.findings_table import STYLES
+
+    for one in found:
+        row = _row(one)
+        severity = Text(row["severity"].ljust(len("critical")), STYLES.get(row["severity"], ""))
+        many = f"{row['findings']:,} finding" + "s" * (row["findings"] != 1)
+        stands = f"  {row['state']:8}  {row['last_seen']}  {many} in "
+        show(severity + stands + printable(row["kv_pool"]))
+        told = Text(f"{row['id']}\n{printable(one['lead']['explanation'])}")
+        show(Padding(told, (0, 0, 0, 2)))
 
 
 def _instant(at_ms: int) -> str:

@@ -39,6 +39,15 @@ def test_findings_are_listed_shown_and_judged(run: Run) -> None:
     assert "verdict: confirmed by walt; incident: inc-f1" in err
 
 
+def test_incidents_fit_a_narrow_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("incidents", "list")[1].splitlines()
+    assert lines[0].split() == ["high", "ongoing", "+20.000", "s", "2", "findings", "in", "a"]
+    assert lines[1] == "  inc-f1"
+    assert lines[2].startswith("  Finding f1 of BW001.")
+    assert max(map(len, lines)) <= 80
+
+
 def test_incidents_are_listed_taken_silenced_held_and_ended(run: Run) -> None:
     code, out, err = run("incidents", "list", "-o", "json")
     assert (code, [one["id"] for one in json.loads(out)]) == (0, ["inc-f1"]), err
