@@ -55,6 +55,8 @@ class _Part:
         return self.start + self.file.offset - self.start_offset
 
     def mark(self, offset: int) -> FileMark:
+        if self.empty is not None:  # a copy made since is younger than the file was then
+            return self.empty
         return FileMark(self.file.identity(), offset, self.file.modified_ns())
 
 
@@ -254,10 +256,12 @@ class FollowedLog:
         """Read first what a file held that was copied and truncated before anybody looked."""
         part.empty = None
         known = [one.file.identity() for one in (part, *self._read)]
-        older = [f for f in rotated(self._path) if not any(_is(f, one) for one in known)]
         later = [part, *self._next]
         self._next.clear()
-        self._open(copies_since(older, empty))
+        for _ in range(TRIES):
+            older = [f for f in rotated(self._path) if not any(_is(f, one) for one in known)]
+            if self._open(copies_since(older, empty)):
+                break
         if self._next:
             self._next.extend(later)
             self._now = None

@@ -81,7 +81,18 @@ def seen(path: Path) -> Seen | None:
 
 
 def rotated(live: Path) -> list[Seen]:
-    """Return the rotated files of a log, oldest first; a compressed one only without its plain."""
+    """Return the rotated files of a log, oldest first; a compressed one only without its plain.
+
+    It is looked again where files were renamed meanwhile: one that is there may have been missed.
+    """
+    for _ in range(TRIES):
+        files = _rotated(live)
+        if _names(_rotated(live)) == _names(files):
+            break
+    return files
+
+
+def _rotated(live: Path) -> list[Seen]:
     tags = {
         file: tag
         for path in _folder(live.parent)
@@ -92,10 +103,14 @@ def rotated(live: Path) -> list[Seen]:
     return sorted(kept, key=lambda file: _age(tags[file][1]))
 
 
-def all_files(live: Path) -> list[Seen]:
+def _all_files(live: Path) -> list[Seen]:
     """Return the rotated files of a log, oldest first, and behind them the one at its path."""
     newest = seen(live)
-    return [*rotated(live), *([] if newest is None else [newest])]
+    return [*_rotated(live), *([] if newest is None else [newest])]
+
+
+def _names(files: Iterable[Seen]) -> list[tuple[Path, int, int]]:
+    return [file.name for file in files]
 
 
 def files_since(live: Path, mark: FileMark, *, salt: bytes) -> Since:
@@ -105,9 +120,9 @@ def files_since(live: Path, mark: FileMark, *, salt: bytes) -> Since:
     file that was empty at the mark: there was nothing to know them by.
     """
     for _ in range(TRIES):
-        files = all_files(live)
+        files = _all_files(live)
         since = _since(files, mark, salt)
-        if [file.name for file in all_files(live)] == [file.name for file in files]:
+        if _names(_all_files(live)) == _names(files):
             break
     return since
 
