@@ -9,28 +9,36 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
 from ingest.sources.base import CoverageSink
 from ingest.tail.hygiene import delete_read, free_read
-from ingest.tail.identity import FileIdentity, identity_of
-from ingest.tail.opened import Opened, PlainFile, open_log
+from ingest.tail.identity import identity_of
+from ingest.tail.opened import Opened, PlainFile, head_of, open_log
 from ingest.tail.siblings import (
     TRIES,
     Candidate,
     FileMark,
     Seen,
+    all_files,
+    are_as_seen,
     copies_since,
     files_since,
     mark_of_nothing,
-    rotated,
     seen,
 )
 from ingest.tail.splitter import Line, Splitter
 
 CLOCK_NS: Final = 10_000_000
 """A file's time may be that of the last tick of the kernel's clock, up to 10 ms ago."""
+
+REMEMBERED: Final = 100
+"""Files that were read and released are known again: as many as a folder may keep."""
+
+PACKED_NS: Final = 1_000_000_000
+"""A packed file has the time of the plain one, of which some programs keep whole seconds only."""
 
 POLL_BYTES: Final = 256 * 1024
 """Most bytes of one log taken at once: logs take turns, and checkpoints come while much is left."""
@@ -58,6 +66,15 @@ class _Part:
         if self.empty is not None:  # a copy made since is younger than the file was then
             return self.empty
         return FileMark(self.file.identity(), offset, self.file.modified_ns())
+
+    def holds(self, file: Seen, salt: bytes) -> bool:
+        """Tell whether a file of the folder is this one, packed or not."""
+        if self.is_truncated or self.file.is_truncated():
+            return False
+        identity = self.file.identity()
+        return identity.is_same_inode(file.device, file.inode) or _is_packed(
+            file, self.mark(self.file.offset), salt
+        )
 
 
 class FollowedLog:
@@ -93,6 +110,7 @@ class FollowedLog:
         self._read: deque[_Part] = deque()  # finished with, not released yet
         self._now: _Part | None = None
         self._next: deque[_Part] = deque()
+        self._released: deque[FileMark] = deque(maxlen=REMEMBERED)
         self._mark = mark
         self._is_unreadable = False
         if mark is not None:
@@ -173,6 +191,8 @@ class FollowedLog:
                     self._coverage.broken("late_write")
                 elif self._owned:
                     delete_read(part.file.identity(), live=self._path)
+            if not part.is_truncated:
+                self._released.append(part.mark(part.file.offset))
             part.file.close()
         if self._owned and self._now is not None and not self._next:
             self._free(self._now, position)
@@ -190,39 +210,56 @@ class FollowedLog:
             part.is_truncated = True
             self._open_live()
 
-    def _open_since(self, mark: FileMark, *, without: FileIdentity | None = None) -> bool:
-        """Open what must be read from a mark on, but one file; True if the mark's own is there."""
+    def _open_since(self, mark: FileMark) -> bool:
+        """Open what must be read from a mark on; True if the mark's own file is there."""
         for _ in range(TRIES):
-            since = files_since(self._path, mark, salt=self._salt)
-            if self._open(one for one in since.files if not _is(one.file, without)):
+            files = all_files(self._path)
+            since = files_since(files, mark, salt=self._salt)
+            unread = [one for one in since.files if not self._has_read(one.file)]
+            if self._open(unread, of=files):
                 break
         return since.found
 
-    def _open(self, files: Iterable[Candidate]) -> bool:
-        """Open files to be read next; opens none and returns False if one was renamed meanwhile."""
+    def _has_read(self, file: Seen) -> bool:
+        """Tell whether a file is read or being read by what it is now, packed or not."""
+        parts = (one for one in (self._now, *self._read) if one is not None)
+        return any(one.holds(file, self._salt) for one in parts) or any(
+            _is_packed(file, one, self._salt) for one in self._released
+        )
+
+    def _open(self, files: Iterable[Candidate], *, of: list[Seen] | None = None) -> bool:
+        """Open files to be read next; none, with False, if `of` are not the log's files any more.
+
+        One that is emptied after it was seen leaves a copy, which is to be read before it.
+        """
         opened: list[_Part] = []
+        complete = self._open_each(files, opened) and (of is None or are_as_seen(self._path, of))
+        if complete:
+            self._next.extend(opened)
+        else:
+            for part in opened:
+                part.file.close()
+        return complete
+
+    def _open_each(self, files: Iterable[Candidate], opened: list[_Part]) -> bool:
+        """Add to `opened`; False at the first that has another name by now."""
         for file, offset in files:
             try:
                 log = open_log(file.path, salt=self._salt, coverage=self._coverage, offset=offset)
             except FileNotFoundError:
-                break
+                return False
             except OSError:
                 if not self._is_unreadable:
                     self._coverage.broken("file_unreadable")
                 self._is_unreadable = True
                 continue
             self._is_unreadable = False
-            opened.append(_Part(log, start_offset=log.begins_at))
+            part = _Part(log, start_offset=log.begins_at)
+            part.empty = None if log.has_content() else part.mark(0)
+            opened.append(part)
             if not log.identity().is_same_inode(file.device, file.inode):
-                break
-        else:
-            for part in opened:
-                part.empty = None if part.file.has_content() else part.mark(0)
-            self._next.extend(opened)
-            return True
-        for part in opened:
-            part.file.close()
-        return False
+                return False
+        return True
 
     def _current(self, now_s: float) -> _Part | None:
         """Return the file to read; the log's own once it is there."""
@@ -249,18 +286,19 @@ class FollowedLog:
             self._done(part)
             return True
         if self._is_replaced(part):
-            self._open_since(part.mark(part.file.offset), without=part.file.identity())
+            self._open_since(part.mark(part.file.offset))
         return bool(self._next)
 
     def _look_for_copies(self, part: _Part, empty: FileMark) -> None:
         """Read first what a file held that was copied and truncated before anybody looked."""
         part.empty = None
-        known = [one.file.identity() for one in (part, *self._read)]
         later = [part, *self._next]
         self._next.clear()
         for _ in range(TRIES):
-            older = [f for f in rotated(self._path) if not any(_is(f, one) for one in known)]
-            if self._open(copies_since(older, empty)):
+            files = all_files(self._path)
+            older = takewhile(lambda one: not part.holds(one, self._salt), files)
+            unread = [one for one in older if one.path != self._path and not self._has_read(one)]
+            if self._open(copies_since(unread, empty), of=files):
                 break
         if self._next:
             self._next.extend(later)
@@ -271,7 +309,7 @@ class FollowedLog:
     def _is_replaced(self, part: _Part) -> bool:
         """Tell whether the log's path is another file now."""
         live = seen(self._path)
-        return live is not None and not _is(live, part.file.identity())
+        return live is not None and not part.file.identity().is_same_inode(live.device, live.inode)
 
     def _done(self, part: _Part) -> None:
         self._splitter.seam()
@@ -294,11 +332,19 @@ class FollowedLog:
             self._open([Candidate(live, 0)])
 
 
+def _is_packed(file: Seen, mark: FileMark, salt: bytes) -> bool:
+    """Tell whether a file is the mark's, compressed: of the same time, it begins with the same.
+
+    False as well for one that was renamed meanwhile: it cannot be opened by that name either.
+    """
+    if abs(file.modified_ns - mark.modified_ns) >= PACKED_NS:
+        return False
+    head = head_of(file.path).content
+    now = seen(file.path)
+    return now is not None and now.name == file.name and mark.identity.begins(head, salt)
+
+
 def _bare(mark: FileMark, salt: bytes) -> FileMark:
     """Return a mark that knows its file by the inode alone."""
     identity = identity_of(mark.identity.device, mark.identity.inode, b"", salt)
     return FileMark(identity, mark.offset, mark.modified_ns)
-
-
-def _is(file: Seen, identity: FileIdentity | None) -> bool:
-    return identity is not None and identity.is_same_inode(file.device, file.inode)

@@ -42,6 +42,11 @@ class FileIdentity(msgspec.Struct, frozen=True):
         """Tell whether a file that begins with `head` may be the file, or a copy of it."""
         return digest(head[: self.head_bytes], salt) == self.head_digest
 
+    def begins(self, head: bytes, salt: bytes) -> bool:
+        """Tell whether a file that begins with `head` is the file by that alone, packed or not."""
+        enough = self.head_bytes >= KNOWN_BYTES or 0 < self.head_bytes == len(head)
+        return enough and self.has_head(head, salt)
+
 
 def identity_of(device: int, inode: int, head: bytes, salt: bytes) -> FileIdentity:
     """Return the identity of a file that begins with `head`."""

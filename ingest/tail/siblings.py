@@ -81,18 +81,7 @@ def seen(path: Path) -> Seen | None:
 
 
 def rotated(live: Path) -> list[Seen]:
-    """Return the rotated files of a log, oldest first; a compressed one only without its plain.
-
-    It is looked again where files were renamed meanwhile: one that is there may have been missed.
-    """
-    for _ in range(TRIES):
-        files = _rotated(live)
-        if _names(_rotated(live)) == _names(files):
-            break
-    return files
-
-
-def _rotated(live: Path) -> list[Seen]:
+    """Return the rotated files of a log, oldest first; a compressed one only without its plain."""
     tags = {
         file: tag
         for path in _folder(live.parent)
@@ -103,28 +92,18 @@ def _rotated(live: Path) -> list[Seen]:
     return sorted(kept, key=lambda file: _age(tags[file][1]))
 
 
-def _all_files(live: Path) -> list[Seen]:
-    """Return the rotated files of a log, oldest first, and behind them the one at its path."""
-    newest = seen(live)
-    return [*_rotated(live), *([] if newest is None else [newest])]
+def all_files(live: Path) -> list[Seen]:
+    """Return the rotated files of a log, oldest first, and behind them the one at its path.
 
-
-def _names(files: Iterable[Seen]) -> list[tuple[Path, int, int]]:
-    return [file.name for file in files]
-
-
-def files_since(live: Path, mark: FileMark, *, salt: bytes) -> Since:
-    """Return what must be read from a mark on: its file from the offset, then all younger ones.
-
-    Where its file is gone, those count as younger that were written to after it. So do copies of a
-    file that was empty at the mark: there was nothing to know them by.
+    Where files are renamed meanwhile, one that is there may be missed: see `are_as_seen`.
     """
-    for _ in range(TRIES):
-        files = _all_files(live)
-        since = _since(files, mark, salt)
-        if _names(_all_files(live)) == _names(files):
-            break
-    return since
+    newest = seen(live)
+    return [*rotated(live), *([] if newest is None else [newest])]
+
+
+def are_as_seen(live: Path, files: Iterable[Seen]) -> bool:
+    """Tell whether a log has the files still that it had, by the same names and no others."""
+    return [file.name for file in all_files(live)] == [file.name for file in files]
 
 
 def copies_since(older: Iterable[Seen], mark: FileMark) -> list[Candidate]:
@@ -134,7 +113,12 @@ def copies_since(older: Iterable[Seen], mark: FileMark) -> list[Candidate]:
     return [Candidate(file, 0) for file in older if file.modified_ns > mark.modified_ns]
 
 
-def _since(files: list[Seen], mark: FileMark, salt: bytes) -> Since:
+def files_since(files: list[Seen], mark: FileMark, *, salt: bytes) -> Since:
+    """Return what must be read of all files from a mark on: its own from the offset, then younger.
+
+    Where its file is gone, those count as younger that were written to after it. So do copies of a
+    file that was empty at the mark: there was nothing to know them by.
+    """
     at = _position(files, mark, salt)
     if at is None:
         younger = (file for file in files if file.modified_ns >= mark.modified_ns)
