@@ -12,7 +12,7 @@ from typing import Final
 
 from detector.errors import BrokerError
 from ingest.broker import BrokerRecord, Publisher, Reader, TopicPartition
-from ingest.rewind import rewind
+from ingest.rewind import reachable, rewind
 from ingest.stream import Clock, Handler, Outcome
 
 ACK_S: Final = 60.0
@@ -55,7 +55,7 @@ class MemoryRunner:
         committed: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         """Assign partitions, all if none are named, and go back as far as their windows need."""
-        self.committed = dict(committed or {})
+        self.committed = reachable(self._reader, committed or {})
         if partitions is None:
             partitions = range(self._reader.partitions(self._topics[0]))
         positions: dict[TopicPartition, int] = {}

@@ -17,6 +17,15 @@ READ_S: Final = 10.0
 POLL_S: Final = 0.5
 
 
+def reachable(reader: Reader, committed: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Return the offsets that their topics still reach; raises BrokerError.
+
+    One beyond the end is of a topic that was there before, or of records that a broker has lost:
+    what comes below it now was never finished.
+    """
+    return {at: offset for at, offset in committed.items() if offset <= reader.end(at)}
+
+
 def rewind(
     reader: Reader,
     partition: int,

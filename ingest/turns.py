@@ -18,7 +18,7 @@ from typing import Final, Protocol, TypeVar
 from detector.errors import StreamError
 from ingest.broker import BrokerRecord, Message, Reader, TopicPartition
 from ingest.ledger import Held, Ledger
-from ingest.rewind import rewind
+from ingest.rewind import reachable, rewind
 from ingest.stream import Clock, Handler, Outcome
 
 _log = logging.getLogger(__name__)
@@ -180,17 +180,20 @@ class Turns:
 
     async def _begin(self, partition: int, committed: Mapping[TopicPartition, int]) -> None:
         await self._forget(partition)
+        known = await self._call(lambda: reachable(self._reader, committed))
+        for at in committed.keys() - known.keys():
+            _log.warning("%s-%d ends before what was finished: read anew", *at)
         positions = await self._call(
             lambda: rewind(
                 self._reader,
                 partition,
                 topics=self._ledger.topics,
-                committed=committed,
+                committed=known,
                 warm_from_ms=self._handler.warm_from_ms,
             )
         )
-        await self._call(lambda: self._handler.assign(partition, committed))
-        self._ledger.place(partition, positions, committed)
+        await self._call(lambda: self._handler.assign(partition, known))
+        self._ledger.place(partition, positions, known)
 
     async def _forget(self, partition: int) -> None:
         if self._ledger.get(partition) is not None:

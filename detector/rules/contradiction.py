@@ -27,6 +27,9 @@ ANSWERED_ANYWAY: Final = frozenset({REJECTED_ANSWERED, OVER_LIMIT_ANSWERED})
 OTHER_REQUEST: Final = frozenset({"duplicate_id"})
 """Details of rejections that are about a second request with the id of one that runs."""
 
+MOST_TOLD: Final = 1_024
+"""Findings remembered of one id: a gateway that gives all requests one id makes some for each."""
+
 LimitOf = Callable[[Request], Limit | None]
 """Tells how long a prompt the engine accepted that read a request."""
 
@@ -50,7 +53,9 @@ class Contradictions:
         """Yield what was not yet told of an id; `now_ms` is the event time of the decision."""
         for found in self._all(same, now_ms):
             if found.finding.id not in same.told:
-                same.told.add(found.finding.id)
+                same.told[found.finding.id] = None
+                if len(same.told) > MOST_TOLD:
+                    del same.told[next(iter(same.told))]
                 yield found
 
     def _all(self, same: SameId, now_ms: int) -> Iterator[Contradiction]:

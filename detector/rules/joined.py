@@ -5,6 +5,7 @@ metrics are clean.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,7 +35,8 @@ class RuntimeJoin:
     """Joins content findings and evidence in whatever order they come.
 
     A finding is told at once with what is known; when the first evidence for it comes later it is
-    told again under the same id, one step higher. Later evidence changes nothing more.
+    told again under the same id, one step higher. Later evidence changes nothing more. While a
+    window is rebuilt, evidence that is news raises nothing: `rebuilt` does, when others hear again.
     """
 
     def __init__(self, evidence: PoolEvidence, *, margin_ms: int) -> None:
@@ -44,7 +46,7 @@ class RuntimeJoin:
 
     def joined(self, finding: Finding, *, is_news: bool) -> Finding:
         """Return a content finding with what is known to have happened around it."""
-        told = with_runtime(finding, self._around(finding))
+        told = with_runtime(finding, self._around(finding, but_news=not is_news))
         raised = told is not finding
         self._waiting[finding.id] = _Waiting(finding, is_news, raised)
         self._waiting.move_to_end(finding.id)
@@ -54,9 +56,17 @@ class RuntimeJoin:
 
     def happened(self, kv_pool: str, *, is_news: bool, now_ms: int) -> list[Finding]:
         """Return the findings that new evidence of a pool has raised; tell only what is news."""
+        mine = (one for one in self._waiting.values() if one.finding.kv_pool == kv_pool)
+        return self._raised(mine, is_news=is_news, now_ms=now_ms)
+
+    def rebuilt(self, *, now_ms: int) -> list[Finding]:
+        """Return the findings of a rebuilt window that evidence has raised since they were told."""
+        return self._raised(self._waiting.values(), is_news=True, now_ms=now_ms)
+
+    def _raised(self, findings: Iterable[_Waiting], *, is_news: bool, now_ms: int) -> list[Finding]:
         raised = []
-        for waiting in self._waiting.values():
-            if waiting.raised or waiting.finding.kv_pool != kv_pool:
+        for waiting in findings:
+            if waiting.raised:
                 continue
             told = with_runtime(waiting.finding, self._around(waiting.finding))
             if told is waiting.finding:
@@ -75,10 +85,10 @@ class RuntimeJoin:
         ]:
             del self._waiting[key]
 
-    def _around(self, finding: Finding) -> list[Happened]:
+    def _around(self, finding: Finding, *, but_news: bool = False) -> list[Happened]:
         first_ms = finding.source.started_at_ms - self._margin_ms
         last_ms = finding.sink.ended_at_ms + self._margin_ms
-        return self._evidence.between(finding.kv_pool, first_ms, last_ms)
+        return self._evidence.between(finding.kv_pool, first_ms, last_ms, but_news=but_news)
 
 
 def with_runtime(finding: Finding, pieces: list[Happened]) -> Finding:

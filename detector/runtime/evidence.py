@@ -40,27 +40,46 @@ class PoolEvidence:
     def __init__(self, *, keep_ms: int) -> None:
         self._keep_ms = keep_ms
         self._of: dict[str, dict[str, list[Happened]]] = {}
+        self._news: dict[str, set[Happened]] = {}
 
-    def add(self, kv_pool: str, piece: Happened) -> bool:
+    def add(self, kv_pool: str, piece: Happened, *, is_news: bool) -> bool:
         """Take a piece of evidence; False for one that is known."""
         known = self._of.setdefault(kv_pool, {}).setdefault(piece.signal, [])
         if piece in known:
             return False
         insort(known, piece)
+        if is_news:
+            self._news.setdefault(kv_pool, set()).add(piece)
         if len(known) > MAX_PER_SIGNAL:
-            del known[0]
+            self._forget(kv_pool, known.pop(0))
         return True
 
-    def between(self, kv_pool: str, first_ms: int, last_ms: int) -> list[Happened]:
-        """Return what happened on a pool from `first_ms` to `last_ms`, in the order of time."""
+    def between(
+        self, kv_pool: str, first_ms: int, last_ms: int, *, but_news: bool = False
+    ) -> list[Happened]:
+        """Return what happened on a pool from `first_ms` to `last_ms`, in the order of time.
+
+        With `but_news` only what had been known before this partition was assigned.
+        """
         of_pool = self._of.get(kv_pool, {}).values()
-        return sorted(one for known in of_pool for one in known if first_ms <= one.at_ms <= last_ms)
+        news = self._news.get(kv_pool, set()) if but_news else ()
+        found = (one for known in of_pool for one in known if first_ms <= one.at_ms <= last_ms)
+        return sorted(one for one in found if one not in news)
 
     def expire(self, now_ms: int) -> None:
         """Forget what is older than needed at this event time."""
         oldest_ms = now_ms - self._keep_ms
         for pool, of_pool in list(self._of.items()):
             for signal, known in list(of_pool.items()):
+                for one in known:
+                    if one.at_ms < oldest_ms:
+                        self._forget(pool, one)
                 of_pool[signal] = [one for one in known if one.at_ms >= oldest_ms]
             if not any(of_pool.values()):
                 del self._of[pool]
+
+    def _forget(self, kv_pool: str, piece: Happened) -> None:
+        news = self._news.get(kv_pool, set())
+        news.discard(piece)
+        if not news:
+            self._news.pop(kv_pool, None)

@@ -41,6 +41,14 @@ class _Engine:
     def __init__(self) -> None:
         self.limits: list[Limit] = []
         self.is_prefill = False
+        self._ranks: dict[int, int] = {}
+
+    def highest(self, rank: int | None, tokens: int) -> int:
+        """Return the highest limit that its ranks have told, each the last time."""
+        if rank is None:
+            return tokens
+        self._ranks[rank] = tokens
+        return max(self._ranks.values())
 
     def add(self, limit: Limit) -> bool:
         """Take a limit, in the order of time; True if it is the first."""
@@ -78,9 +86,7 @@ class Limits:
             return False
         engine = self._engine(sample.kv_pool, sample.engine)
         engine.is_prefill |= sample.role == PREFILL
-        tokens = min(told)
-        if sample.rank is not None and engine.limits:
-            tokens = max(tokens, engine.limits[-1].tokens)
+        tokens = engine.highest(sample.rank, min(told))
         return engine.add(Limit(sample.sampled_at_ms, tokens, is_news))
 
     def of_request(self, kv_pool: str, engine: str, first_ms: int, last_ms: int) -> Limit | None:

@@ -112,8 +112,8 @@ class SameId:
     requests: list[Request] = field(default_factory=list)
     rejections: dict[Rejection, bool] = field(default_factory=dict)
     """Each with whether it is news."""
-    told: set[str] = field(default_factory=set)
-    """Ids of the findings made of it."""
+    told: dict[str, None] = field(default_factory=dict)
+    """Ids of the findings made of it, the last ones: what is told again has the same id."""
     newest_ms: int = 0
 
 

@@ -243,8 +243,9 @@ class StreamHandler:
         letters = self._checked(message, opened) if is_news else []
         told: list[Finding] = []
         told += held.watch.lost(held.blindness.refused(message, opened), is_news=is_news)
-        for event in opened.records:
-            told += held.watch.event(event, is_news=is_news)
+        for number, event in enumerate(opened.records):
+            at = f"{message.offset}.{number}"
+            told += held.watch.event(event, is_news=is_news, at=at)
         rows = [row for row in map(rejection_row, opened.records) if row is not None]
         sent = self._outgoing.rows(rows) if is_news else []
         return [*letters, *self._outgoing.findings(told), *sent]

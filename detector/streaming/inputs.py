@@ -26,8 +26,11 @@ class ClearInput:
 
     @property
     def is_rebuilt(self) -> bool:
-        """True once everything that was finished before has been taken again."""
-        return self.next >= self.finished_below
+        """True once everything that was finished before has been taken again.
+
+        Where nothing has come there is nothing to take: the window begins behind it.
+        """
+        return not self.next or self.next >= self.finished_below
 
     @property
     def done(self) -> int | None:

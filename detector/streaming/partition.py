@@ -79,12 +79,13 @@ class Partition:
         Take also one that held nothing: it is finished at once. `now` is any clock's.
         """
         self._next = offset + 1
+        judged = Judged()
         if self.warming and not self.is_finished(offset):
             self.warming = False
             self.detector.start_reporting()
+            judged.findings += self._runtime.rebuilt()
         sequences = [(from_record(record), record) for record in records]
         self._unfinished.take(offset, sequences, now=now, counts=not self.is_finished(offset))
-        judged = Judged()
         for sequence, _ in sequences:
             self._observe(self.sequencer.push(sequence), judged)
         return self._told(judged)

@@ -95,13 +95,17 @@ class RuntimeWatch:
         due = engine.reports.push(sample.sampled_at_ms, key, (sample, None))
         return self._judged(engine, due, is_news=is_news)
 
-    def event(self, event: Event, *, is_news: bool) -> list[Finding]:
-        """Take an engine event; what it is evidence of counts at once."""
+    def event(self, event: Event, *, is_news: bool, at: str = "") -> list[Finding]:
+        """Take an engine event; what it is evidence of counts at once.
+
+        `at` is its place in the topic: without a request id nothing else tells it from another.
+        """
         self._advance(event.at_ms)
         if event.kind == BLIND:
             cause, count = event.detail or BLIND, event.count or 1
             lost = Lost(event.kv_pool, event.engine, cause, count, event.at_ms)
-            return self.lost([lost], is_news=is_news)
+            found = self._blind.lost(lost)
+            return [] if found is None or not is_news else [found]
         told: list[Finding] = []
         if event.kind == REJECTED and event.request_id is not None:
             same = self._requests.reject(event, event.request_id, is_news=is_news)
@@ -114,14 +118,20 @@ class RuntimeWatch:
         piece = Happened(event.at_ms, signal, event.engine, LOG, 1)
         told += self._happened(event.kv_pool, (piece,), is_news=is_news)
         engine = self._engine(event.kv_pool, event.engine)
-        key = f"event {event.kind} {event.request_id or ''} {event.detail or ''}"
+        key = f"event {event.kind} {event.request_id or at} {event.detail or ''}"
         due = engine.reports.push(event.at_ms, key, (None, event))
         return told + self._judged(engine, due, is_news=is_news)
 
     def lost(self, losses: Iterable[Lost], *, is_news: bool) -> list[Finding]:
-        """Take what a sidecar or this worker could not see."""
+        """Take what this worker could not see.
+
+        What it could not see of what was finished before, the one before it may well have seen:
+        that is nothing to tell, and no episode that goes on.
+        """
+        if not is_news:
+            return []
         told = [self._blind.lost(one) for one in losses]
-        return [one for one in told if one is not None and is_news]
+        return [one for one in told if one is not None]
 
     def parts(self, records: Iterable[RequestPart], *, is_news: bool) -> list[Finding]:
         """Take the parts of prompts and responses that one message held, tokens aside."""
@@ -162,6 +172,10 @@ class RuntimeWatch:
     def joined(self, finding: Finding, *, is_news: bool) -> Finding:
         """Return a content finding with what is known to have happened around it."""
         return self._join.joined(finding, is_news=is_news)
+
+    def rebuilt(self) -> list[Finding]:
+        """Return what is to be told once the window is rebuilt."""
+        return self._join.rebuilt(now_ms=self._now)
 
     def _owned(self, event: Event, *, is_news: bool) -> list[Finding]:
         """Take what happened to a KV block, or to a request that may hold some."""
@@ -220,7 +234,7 @@ class RuntimeWatch:
     def _happened(
         self, kv_pool: str, pieces: Iterable[Happened], *, is_news: bool
     ) -> list[Finding]:
-        added = [self._evidence.add(kv_pool, piece) for piece in pieces]
+        added = [self._evidence.add(kv_pool, piece, is_news=is_news) for piece in pieces]
         if not any(added):
             return []
         return self._join.happened(kv_pool, is_news=is_news, now_ms=self._now)
