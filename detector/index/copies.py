@@ -62,13 +62,16 @@ class CopyIndex:
         return self._bands.nbytes
 
     def meet(self, at: int, *, now_ms: int) -> list[int]:
-        """Add the response at a position; return those of its pool that it may resemble."""
+        """Add the response at a position; return those of its pool that it may resemble.
+
+        It is kept from now on, not from its start: a pool may be far behind the others.
+        """
         sequence = self._store.items[at]
         self._expire(now_ms - self._keep_ms)
         values = sampled_sketch(
             sequence.token_hashes, self._salt(sequence.kv_pool), *self._permutations
         )
-        found = self._bands.meet(values[None], sequence.started_at_ms, at_least=self._at_least)
+        found = self._bands.meet(values[None], now_ms, at_least=self._at_least)
         if not len(found):
             self._positions.append(at)
             return []

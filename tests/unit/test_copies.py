@@ -218,3 +218,11 @@ def test_the_threshold_is_a_setting(similarity: float) -> None:
     for step, copy in copies.items():
         copied = bool(found(pair(copy), by=detector(settings)))
         assert copied == (alike[step] >= similarity or step > 10)
+
+
+def test_copies_in_a_backlog_are_found_beside_a_pool_that_is_far_ahead() -> None:
+    live = prompt("z", "9", 3_000, text(99, 50), pool="live")
+    backlog = [
+        response(*one, pool="old") for one in (("a", "1", 0, WHOLE), ("b", "2", 5, every(8)))
+    ]
+    assert told(found([live, *backlog])) == [COPIED]

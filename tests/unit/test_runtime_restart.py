@@ -129,7 +129,9 @@ def test_evidence_that_comes_while_a_window_is_rebuilt_raises_what_was_told(firs
         messages += after.take(0, _records(stream, topic)).messages
     messages += after.idle(0).messages
     told = [
-        msgspec.json.decode(m.value, type=Finding) for m in messages if m.topic == TOPICS.findings
+        msgspec.json.decode(m.value or b"", type=Finding)
+        for m in messages
+        if m.topic == TOPICS.findings
     ]
     assert [one.severity for one in told if one.id == found.id] == [Severity.CRITICAL]
 
