@@ -123,7 +123,8 @@ class SidecarInputs:
         found.update(
             {name: None for name in self._before if name not in found and self._is_ours(name)}
         )
-        live = [Path(name) for name in found if name != STDIN]
+        # one that is open has no file between the rename of a rotation and the writer's reopening
+        live = [Path(name) for name in {*found, *self._inputs} if name != STDIN]
         return [name for name in found if name == STDIN or not is_rotated(Path(name), live)]
 
     def _pass_over(self, name: str, why: str) -> None:

@@ -43,6 +43,8 @@ class Spool:
         self._settings = settings
         self._segments: list[Segment] = []
         self._unsynced: tuple[int, int] | None = None
+        self._failure: OSError | None = None
+        self._appended = 0  # since the last sync
         self._out: deque[_Out] = deque()
         self._dropped = Dropped()
         self._spooled = self._replayed = self._refused = 0
@@ -87,13 +89,14 @@ class Spool:
     def append(self, message: Message) -> None:
         """Add a message; it is safe after the next `sync`. Raises BrokerError if there is no room.
 
-        On a disk that is full, too, the oldest segment goes before a message is refused.
+        On a disk that is full, too, the oldest segment goes before a message is refused; none goes
+        for one that is larger than the spool.
         """
         framed = frame(message)
-        size = len(framed) + START
-        while self._used() + size > self._settings.max_bytes and self._make_room():
+        room = self._settings.max_bytes - len(framed) - START
+        while self._used() > room >= 0 and self._make_room():
             pass
-        if self._used() + size > self._settings.max_bytes:
+        if self._used() > room:
             self._refused += 1
             raise BrokerError(
                 "the spool is full",
@@ -108,31 +111,22 @@ class Spool:
                     continue
                 self._refused += 1
                 raise no_room(self._folder, error) from None
-            self._spooled += 1
+            self._appended += 1
             return
 
     def sync(self) -> None:
         """Return once everything appended is safe.
 
-        Raises BrokerError if the disk could not keep it; what was appended since the last time to
-        the newest segment is taken back then.
+        Raises BrokerError if the disk could not keep all that was appended since the last time: it
+        is taken back then, but for what lies in segments that were safe before the disk failed.
         """
-        if self._unsynced is None:
-            return
-        end, count = self._unsynced
-        self._unsynced = None
-        segment = self._segments[-1]
-        try:
-            if self._settings.sync:
-                segment.sync()
-        except OSError as error:
-            if self._cursor == (segment.number, segment.end):
-                self._cursor = (segment.number, end)
-            with contextlib.suppress(OSError):
-                segment.take_back(end, segment.count - count)
-            self._refused += 1
-            raise no_room(self._folder, error) from None
-        self._forget_if_done(segment)
+        self._sync_newest()
+        appended, self._appended = self._appended, 0
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            self._refused += appended
+            raise no_room(self._folder, failure) from None
+        self._spooled += appended
 
     def next(self) -> Message | None:
         """Read the next message, None while there is none. It stays until it is acknowledged."""
@@ -198,7 +192,7 @@ class Spool:
     def _add(self, framed: bytes) -> None:
         last = self._segments[-1] if self._segments else None
         if last is None or START < last.end > self._settings.segment_bytes - len(framed):
-            self._seal_last()
+            self._sync_newest()  # nothing is added to it any more
             last = Segment.create(self._path(self._next_number), self._next_number)
             self._next_number += 1
             self._segments.append(last)
@@ -209,10 +203,27 @@ class Spool:
         if self._unsynced is None:
             self._unsynced = before
 
-    def _seal_last(self) -> None:
-        if self._unsynced is not None and self._settings.sync:
-            self._segments[-1].sync()
+    def _sync_newest(self) -> None:
+        """Make the newest segment safe, or take back what was appended to it since the last sync.
+
+        A failure is kept for `sync` to raise, since the system tells of it once; what is appended
+        until then goes back as well.
+        """
+        if self._unsynced is None:
+            return
+        end, count = self._unsynced
         self._unsynced = None
+        segment = self._segments[-1]
+        try:
+            if self._settings.sync:
+                segment.sync()
+        except OSError as error:
+            self._failure = error
+        if self._failure is not None:
+            self._cursor = min(self._cursor, (segment.number, end))
+            with contextlib.suppress(OSError):
+                segment.take_back(end, segment.count - count)
+        self._forget_if_done(segment)
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:016d}{_SUFFIX}"

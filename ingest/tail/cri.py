@@ -4,16 +4,8 @@ containerd and CRI-O write `TIME STREAM TAG TEXT` and cut what is longer than 16
 the last are tagged P. A line without such a prefix passes as it is.
 """
 
-import re
-from typing import Final
-
 from ingest.sources.base import MAX_LINE_BYTES, CoverageSink
-from ingest.tail.splitter import Line
-
-_PREFIX: Final = re.compile(
-    rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) "
-    rb"(stdout|stderr) ([PF])(?::\S*)? "
-)
+from ingest.tail.splitter import RUNTIME_PREFIX, Line
 
 
 class RuntimeLines:
@@ -27,7 +19,7 @@ class RuntimeLines:
     def take(self, line: Line) -> Line | None:
         """Return a line without its prefix, None while it goes on."""
         at, content = line
-        found = _PREFIX.match(content)
+        found = RUNTIME_PREFIX.match(content)
         if found is None:
             return line
         stream, text = found[1], content[found.end() :]
