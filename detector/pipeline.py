@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from detector.finding import Finding
+from detector.finding import Confidence, Finding
 from detector.index.copies import CopyIndex
 from detector.index.density import PoolDensity
 from detector.index.memory import Memory
@@ -38,7 +38,10 @@ from detector.sketch.batch import Prepared
 from detector.sketch.shingle import Keys, Mask
 
 RENUMBER_AT = 1 << 22
-"""Positions at which the gone ones are given up: half of what the index can number."""
+"""Positions from which on gone ones are given up: half of what the index can number."""
+
+RENUMBER_SHARE = 0.25
+"""Share of the positions that is gone by then: each renumbering reads the whole index."""
 
 
 @dataclass(slots=True)
@@ -109,16 +112,18 @@ class Detector:
         self._reported: dict[str, int] = {}
         self._reported_order: deque[tuple[int, str]] = deque()
         self._now_ms = -sys.maxsize
+        self._key_id = ""
         self.stats = DetectorStats()
         self.last_shingles = self.last_low_complexity = 0
         """Shingles of the sequence observed last, and how many of them are of low complexity."""
 
     @property
     def learning(self) -> bool:
-        """True while the memory reaches back too little to know what is common."""
-        since_ms = self._seen.since_ms
-        seen_ms = 0 if since_ms is None else self._now_ms - since_ms
-        return seen_ms < self._settings.commonness.learning_ms
+        """True while too little is remembered to know what is common.
+
+        That is so under the secret of the text observed last; findings go by that of their sink.
+        """
+        return self._is_learning(self._key_id)
 
     @property
     def explained(self) -> dict[str, int]:
@@ -157,7 +162,7 @@ class Detector:
 
     def warm(self, sequence: Sequence, prepared: Prepared | None = None) -> None:
         """Learn from past traffic: commonness and own history, no judgement, no window."""
-        self._memory.advance(sequence.started_at_ms)
+        self._hear(sequence, sequence.started_at_ms)
         self._take(sequence, self._party(sequence), prepared)
 
     def observe(self, sequence: Sequence, prepared: Prepared | None = None) -> list[Finding]:
@@ -246,12 +251,14 @@ class Detector:
         limits = thresholds(
             self._settings.filter,
             live_shingles=self._density.shingles(pool),
-            learning=self.learning,
+            learning=self._is_learning(sink.sequence.key_id),
         )
         is_copy = best.similarity is not None
         sure = confidence(best.tokens, limits, is_copy=is_copy)
         if sure is None:
             return None
+        if any(map(self._store.may_lack_prompt, (sink.sequence, attribution.sources[0]))):
+            sure = Confidence.LOW  # what the prompt would explain, the same question, is unknown
         session = sink.sequence.session
         if session is not None:
             told = (sink.sequence.tenant, session, attribution.party)
@@ -336,7 +343,9 @@ class Detector:
         """Make room in the index and let go of the sequences that have left the window."""
         gone = self._index.make_room(keys, self._expired())
         self._store.release(gone)
-        if len(self._store) >= RENUMBER_AT:
+        positions = len(self._store)
+        is_due = positions >= RENUMBER_AT and gone >= positions * RENUMBER_SHARE
+        if is_due or self._index.is_full:
             dropped = self._index.renumber()
             self._store.drop(dropped)
             self._copies.drop(dropped)
@@ -346,7 +355,19 @@ class Detector:
 
     def _advance(self, sequence: Sequence) -> None:
         self._now_ms = max(self._now_ms, sequence.ended_at_ms)
-        self._memory.advance(self._now_ms)
+        self._hear(sequence, self._now_ms)
+
+    def _hear(self, sequence: Sequence, now_ms: int) -> None:
+        """Move the memory's clock on, and tell it the secret; without tokens that names none."""
+        self._memory.advance(now_ms)
+        if len(sequence.token_hashes):
+            self._key_id = sequence.key_id
+            self._memory.hear(sequence.key_id)
+
+    def _is_learning(self, key_id: str) -> bool:
+        since_ms = self._memory.known_since_ms(key_id)
+        seen_ms = 0 if since_ms is None else self._now_ms - since_ms
+        return seen_ms < self._settings.commonness.learning_ms
 
     def _party(self, sequence: Sequence) -> int:
         """Return the number of the party inside the isolation boundary that a sequence is of."""

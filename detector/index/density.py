@@ -1,10 +1,14 @@
 """How many shingles a pool's window holds: the more, the longer a run must be to mean anything."""
 
+import sys
 from collections import deque
 from dataclasses import dataclass, field
 
 from detector.index.sequences import RequestKey, request_key
 from detector.model import Kind, Sequence
+
+SILENT_WINDOWS = 2
+"""A pool that was silent for longer is forgotten when a new one comes: pods come and go."""
 
 LEAST_ELAPSED_SHARE = 0.1
 """Share of a window that must have passed at least before its rate is extrapolated."""
@@ -17,6 +21,8 @@ _Side = tuple[RequestKey, Kind, int]
 class _Pool:
     began_ms: int
     now_ms: int
+    heard_ms: int
+    """Newest time of any pool when this one was heard last: one that lags is not silent."""
     entries: deque[tuple[int, int, _Side]] = field(default_factory=deque)
     counted: set[_Side] = field(default_factory=set)
     total: int = 0
@@ -25,20 +31,29 @@ class _Pool:
 class PoolDensity:
     """Counts the shingles that each pool has shown within the last window of event time.
 
-    What is sent twice counts once.
+    What is sent twice counts once. Pools that fell silent are forgotten.
     """
 
     def __init__(self, *, window_ms: int) -> None:
         self._window_ms = window_ms
         self._pools: dict[str, _Pool] = {}
+        self._newest_ms = -sys.maxsize
+
+    def __len__(self) -> int:
+        """Return the number of pools that are remembered."""
+        return len(self._pools)
 
     def add(self, sequence: Sequence, shingles: int) -> None:
         """Record that a sequence shows so many shingles; its start is when."""
         at_ms = sequence.started_at_ms
+        self._newest_ms = max(self._newest_ms, at_ms)
         pool = self._pools.get(sequence.kv_pool)
         if pool is None:
-            pool = self._pools[sequence.kv_pool] = _Pool(began_ms=at_ms, now_ms=at_ms)
+            self._forget_silent()
+            pool = _Pool(began_ms=at_ms, now_ms=at_ms, heard_ms=self._newest_ms)
+            self._pools[sequence.kv_pool] = pool
         pool.now_ms = max(pool.now_ms, at_ms)
+        pool.heard_ms = self._newest_ms
         side = (request_key(sequence), sequence.kind, sequence.part)
         if side in pool.counted or at_ms < pool.now_ms - self._window_ms:
             return
@@ -61,3 +76,9 @@ class PoolDensity:
             return 0
         elapsed = (pool.now_ms - pool.began_ms) / self._window_ms
         return int(pool.total / min(max(elapsed, LEAST_ELAPSED_SHARE), 1.0))
+
+    def _forget_silent(self) -> None:
+        before_ms = self._newest_ms - SILENT_WINDOWS * self._window_ms
+        self._pools = {
+            name: pool for name, pool in self._pools.items() if pool.heard_ms >= before_ms
+        }

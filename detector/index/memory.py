@@ -63,10 +63,26 @@ class Memory:
         self.tainted = TaintedShingles(horizon_ms=settings.horizon_ms)
         self.parties = PartyNumbers(keep_ms=PARTY_HORIZONS * settings.horizon_ms)
         self.now_ms = -sys.maxsize
+        self._key_since_ms: dict[str, int] = {}
 
     def advance(self, event_ms: int) -> None:
         """Move the clock on; it never goes back."""
         self.now_ms = max(self.now_ms, event_ms)
+
+    def hear(self, key_id: str) -> None:
+        """Note that text hashed under a secret comes; the first secret is known since ever.
+
+        After a restart what is remembered is mostly of the secret that comes first, and the age of
+        the memory alone tells how much that is. Under any further secret nothing is known at first,
+        in no pool: pools change over at times of their own, so the memory's clock tells since when.
+        """
+        if key_id not in self._key_since_ms:
+            self._key_since_ms[key_id] = self.now_ms if self._key_since_ms else -sys.maxsize
+
+    def known_since_ms(self, key_id: str) -> int | None:
+        """Return since when what comes under a secret is remembered, None before any showing."""
+        since_ms = self.seen.since_ms
+        return None if since_ms is None else max(since_ms, self._key_since_ms.get(key_id, since_ms))
 
     def party(self, name: str) -> int:
         """Return the number of the party of that name."""

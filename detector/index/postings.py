@@ -20,7 +20,8 @@ _LEAST_HOMES = 1 << 17
 """The smallest budget still holds the longest sequence part (131,072 tokens) several times."""
 
 _EVICT_SHARE = 0.1
-"""Share of the sequences given up at once when the byte budget is reached inside the window."""
+"""Share of the sequences given up at once when the byte budget is reached inside the window, and
+of all numbers that must be free again when they run out."""
 
 
 _GIVEN = np.int64(2 << 32)
@@ -123,13 +124,21 @@ class PostingIndex:
         """The rows and the number of gone sequences, as kernels take them."""
         return self._table.slots, self._gone
 
+    @property
+    def is_full(self) -> bool:
+        """True when rows can name no further sequence: make room, then renumber."""
+        return len(self._store) >= postings.MAX_SEQUENCES
+
     def make_room(self, keys: int, expired: int) -> int:
         """Make room for that many keys; return how many of the oldest sequences count as gone.
 
-        That is `expired` unless the byte budget is reached: then live sequences are given up too,
-        and counted as evicted: lost recall.
+        That is `expired` unless the byte budget is reached or all numbers are taken: then live
+        sequences are given up too, and counted as evicted: lost recall. Numbers of gone ones are
+        free only after `renumber`.
         """
         self._gone = max(self._gone, expired)
+        if self.is_full:  # so many must be gone at least that renumbering pays
+            self._evict(self._share_of(len(self._store)) - self._gone)
         if keys <= self._spare:
             self._spare -= keys
             return self._gone
@@ -140,9 +149,7 @@ class PostingIndex:
         self._spare = 0
         self._sweep_all()
         while not table.has_room(keys) and self._gone < len(self._store):
-            more = max(1, int((len(self._store) - self._gone) * _EVICT_SHARE))
-            self._gone += more
-            self.evicted_sequences += more
+            self._evict(self._share_of(len(self._store) - self._gone))
             self._sweep_all()
         return self._gone
 
@@ -161,6 +168,14 @@ class PostingIndex:
     def live_postings(self, expired: int) -> int:
         """Count the postings of sequences in the window; reads the whole table."""
         return int(postings.live_rows(self._table.slots, expired))
+
+    def _share_of(self, sequences: int) -> int:
+        return max(1, int(sequences * _EVICT_SHARE))
+
+    def _evict(self, count: int) -> None:
+        """Give that many of the oldest up, if any, though the window holds them."""
+        self._gone += max(0, count)
+        self.evicted_sequences += max(0, count)
 
     def _sweep_all(self) -> None:
         slots = self._table.slots

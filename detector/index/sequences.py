@@ -1,5 +1,6 @@
 """The sequences of the window: hashed tokens, times and owners, by position in order of arrival."""
 
+import sys
 from collections.abc import Iterable
 
 import numpy as np
@@ -40,6 +41,7 @@ class SequenceStore:
         self._expired = 0
         self._released = 0
         self._prompts: dict[RequestKey, list[Sequence]] = {}
+        self._begin_ms = self._evicted_ms = -sys.maxsize
 
     def __len__(self) -> int:
         """Return the number of positions, those of released sequences included."""
@@ -72,8 +74,22 @@ class SequenceStore:
         """Return the prompt parts of the request that a sequence belongs to, if still live."""
         return self._prompts.get(request_key(sequence), ())
 
+    def may_lack_prompt(self, sequence: Sequence) -> bool:
+        """Tell whether a response's prompt is not whole here because it may have been evicted.
+
+        That is so where the request began inside the window and no later than the newest sequence
+        that was released before it had expired. A prompt that never came looks the same there.
+        """
+        if sequence.kind is Kind.PROMPT:
+            return False
+        if not self._begin_ms <= sequence.started_at_ms <= self._evicted_ms:
+            return False
+        held = self._prompts.get(request_key(sequence))
+        return held is None or len({part.part for part in held}) < held[0].parts
+
     def expired(self, before_ms: int) -> int:
         """Return how many of the oldest sequences started before an instant that only moves on."""
+        self._begin_ms = before_ms
         for at in range(self._expired, self._count):
             if self.starts.item(at) >= before_ms:
                 self._expired = at
@@ -82,12 +98,17 @@ class SequenceStore:
         return self._expired
 
     def release(self, gone: int) -> None:
-        """Let go of the sequences below `gone`; their positions stay."""
+        """Let go of the sequences below `gone`; their positions stay.
+
+        Those that had not `expired` when that was asked last are evicted.
+        """
         for at in range(self._released, gone):
             sequence = self.items.pop(at)
             self.tokens -= len(sequence.token_hashes)
             if sequence.kind is Kind.PROMPT:
-                self._prompts.pop(request_key(sequence), None)
+                self._release_part(sequence)
+            if at >= self._expired:
+                self._evicted_ms = max(self._evicted_ms, sequence.started_at_ms)
         self._released = max(self._released, gone)
 
     def drop(self, count: int) -> None:
@@ -101,6 +122,14 @@ class SequenceStore:
         self._count = kept
         self._expired = max(self._expired - count, 0)
         self._released -= count
+
+    def _release_part(self, prompt: Sequence) -> None:
+        """Forget one part of a prompt; a part that came again later is still live."""
+        key = request_key(prompt)
+        parts = self._prompts[key]
+        parts.remove(prompt)
+        if not parts:
+            del self._prompts[key]
 
     def _double(self) -> None:
         for name in ("owners", "starts", "ends", "orders"):

@@ -89,3 +89,33 @@ def test_what_has_left_the_window_counts_no_more_however_often_it_is_sent() -> N
     for one in (first, prompt("a", "2", 301, NOTHING), first):
         density.add(one, 10)
     assert density.shingles("p") == 10
+
+
+def test_pools_that_fell_silent_are_forgotten_when_a_new_one_comes() -> None:
+    density = Shown()
+    for number in range(40):
+        for at in range(0, 100_000, 10_000):
+            density.add(f"pod-{number}", 100, number * 3_600_000 + at)
+        density.add("steady", 1, number * 3_600_000 + 100_000)
+        assert len(density.density) <= 3
+    assert density.shingles("pod-0") == 0
+    assert density.shingles("pod-39") > 0
+
+
+def test_two_windows_of_silence_are_remembered() -> None:
+    density = Shown()
+    density.add("quiet", 700, 0)
+    density.add("new", 1, 2 * WINDOW)
+    assert density.shingles("quiet") == 7000
+    density.add("newer", 1, 2 * WINDOW + 1)
+    assert density.shingles("quiet") == 0
+
+
+def test_a_pool_that_lags_behind_the_others_is_not_silent() -> None:
+    density = Shown()
+    density.add("live", 1, 100 * WINDOW)
+    for at in range(0, WINDOW + 1, 30_000):
+        density.add("lagging", 100, at)
+        density.add("live", 1, 100 * WINDOW + at)
+        density.add(f"pod-{at}", 1, at)
+    assert density.shingles("lagging") == 1100

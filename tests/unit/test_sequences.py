@@ -65,6 +65,50 @@ def test_prompts_of_a_request_are_its_parts_only() -> None:
     assert len(store) == 6
 
 
+def test_a_part_that_is_released_leaves_the_others() -> None:
+    store = SequenceStore()
+    parts = [prompt("a", "1", 0, text(n, 3), part=n, parts=3) for n in range(3)]
+    for one in (*parts, parts[0]):
+        store.add(one, 1)
+    for gone in range(1, 5):
+        store.release(gone)
+        assert list(store.prompts_of(parts[0])) == [*parts, parts[0]][gone:]
+
+
+def test_a_prompt_may_be_missed_where_so_late_a_start_was_evicted() -> None:
+    store = SequenceStore()
+    for at in range(10):
+        store.add(prompt("a", f"{at}", at, text(at, 3)), 1)
+    answers = [response("a", f"{at}", at, text(at, 3)) for at in range(10)]
+    never = [response("b", f"{at}", at, text(at, 3)) for at in range(10)]
+
+    def lacking(of: list[Sequence]) -> list[int]:
+        return [at for at, one in enumerate(of) if store.may_lack_prompt(one)]
+
+    store.release(store.expired(2000))
+    assert lacking(answers) == lacking(never) == []
+    store.release(6)
+    assert lacking(answers) == lacking(never) == [2, 3, 4, 5]
+    store.drop(6)
+    assert lacking(answers) == [2, 3, 4, 5]
+    store.expired(5000)
+    assert lacking(answers) == lacking(never) == [5]
+    store.release(store.expired(9000))
+    assert lacking(answers) == []
+
+
+def test_a_prompt_is_missed_when_one_part_was_evicted_and_no_prompt_misses_its_own() -> None:
+    store = SequenceStore()
+    parts = [prompt("a", "1", 0, text(n, 3), part=n, parts=2) for n in range(2)]
+    for one in parts:
+        store.add(one, 1)
+    answer = response("a", "1", 0, text(9, 3))
+    assert not store.may_lack_prompt(answer)
+    store.release(1)
+    assert store.may_lack_prompt(answer)
+    assert not store.may_lack_prompt(parts[1])
+
+
 def test_expiry_counts_the_oldest_in_a_row_and_only_moves_on() -> None:
     store = SequenceStore()
     for at in (0, 1, 5, 2, 9):
