@@ -1,5 +1,8 @@
 """The loop of an api: records what comes, resolves what is quiet, forgets what is old.
 
+An incident is quiet by what has been recorded of it. So nothing is resolved while records wait in
+their topics: after a start, an outage or a busy time the news of an incident may be among them.
+
 A store or broker that is away ends nothing: what was read waits, the state says so, and the loop
 tries again.
 """
@@ -14,6 +17,7 @@ from detector.api.recorder import Recorder
 from detector.errors import BleedwatchError, BrokerError, StoreError
 from exporters.incidents.model import Change
 from exporters.store.database import Database
+from exporters.store.offsets import Offsets
 from exporters.store.retention import forget
 from exporters.store.settings import StoreRetentionSettings
 
@@ -22,6 +26,9 @@ POLL_S: Final = 0.5
 
 RESOLVE_S: Final = 5.0
 """How often incidents that have become quiet are looked for."""
+
+LOOK_HOLDS_S: Final = 2 * RESOLVE_S
+"""For how long a look at the ends of topics says something about now: one that was missed."""
 
 FORGET_S: Final = 600.0
 """How often something too old is looked for: kept spans are days."""
@@ -57,7 +64,8 @@ class Keeper:
         self._clock = clock
         self._pause = pause
         self._on_change = on_change
-        self._resolve_s = self._forget_s = -math.inf
+        self._resolve_s = self._forget_s = self._looked_s = -math.inf
+        self._ends: Offsets = {}
         self.changes: Counter[str] = Counter()
         """Changes of incidents by kind."""
         self.store_failures = 0
@@ -69,17 +77,32 @@ class Keeper:
         try:
             self._tell(self._recorder.turn(timeout_s))
             now_s = self._clock()
-            if now_s >= self._resolve_s:
-                self._tell(self._recorder.resolve())
-                self._resolve_s = now_s + RESOLVE_S
             if now_s >= self._forget_s:
                 more = self._forget()
                 self._forget_s = now_s if more else now_s + FORGET_S
+            if now_s >= self._resolve_s:
+                if self._has_caught_up(now_s):
+                    self._tell(self._recorder.resolve())
+                self._resolve_s = now_s + RESOLVE_S
         except (StoreError, BrokerError) as error:
             self._failed(error)
             self._pause(AWAY_S)
         else:
             self.problem = None
+
+    def _has_caught_up(self, now_s: float) -> bool:
+        """Look where the topics end; True if all is recorded that lay before their ends last time.
+
+        Asking for no lag at all would never end under load: something always comes meanwhile. The
+        last look is of RESOLVE_S ago; an older one says nothing, nor does the first. Raises
+        BrokerError.
+        """
+        done, lag = dict(self._recorder.positions), self._recorder.lag()
+        is_recent = now_s - self._looked_s <= LOOK_HOLDS_S
+        has = is_recent and all(done.get(at, 0) >= end for at, end in self._ends.items())
+        self._ends = {at: done[at] + behind for at, behind in lag.items()}
+        self._looked_s = now_s
+        return has
 
     def _forget(self) -> int:
         with self._database.write() as connection:
@@ -93,5 +116,6 @@ class Keeper:
     def _failed(self, error: BleedwatchError) -> None:
         if self.problem is None:
             _log.warning("nothing is recorded for now: %s", error)
+        self._looked_s = -math.inf  # what came while something was away is not known
         self.problem = str(error)
         self.store_failures += isinstance(error, StoreError)

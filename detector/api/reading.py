@@ -1,7 +1,8 @@
 """What the topics of results hold, as the store takes it: checked, and never an end of reading.
 
 A worker writes both topics, but whoever may write them can send anything. What the store could not
-keep, or would not want to, is refused here with a reason, and counted.
+keep, or would not want to, is refused here with a reason, and counted: a record that can never be
+written would be tried again for ever, and nothing behind it recorded.
 """
 
 import re
@@ -30,6 +31,11 @@ MAX_SENTENCE_CHARS: Final = 8 * MAX_TEXT_CHARS
 
 MAX_FINDING_BYTES: Final = 2**20
 """Largest finding: runs and equally good sources are few; more is no finding of ours."""
+
+MAX_INDEXED_BYTES: Final = 2_400
+"""Most bytes of UTF-8 that the names have together which stand in one row of an index. PostgreSQL
+refuses a row above 2,704 bytes, with its header, times and padding (ProgramLimitExceeded). Both
+databases keep it, so that a store can be moved from one to the other."""
 
 REASONS: Final = frozenset(
     {"empty", "undecodable", "wrong_type", "schema_version", "too_large", "out_of_bounds"}
@@ -84,7 +90,7 @@ def read_rows(message: BrokerRecord) -> Rows:
         values = msgspec.structs.asdict(record)
         del values["schema"]
         row = StoredRequest(**{**values, "flags": tuple(sorted(set(record.flags)))})
-        if _all_fit(values):
+        if _all_fit(values) and _row_can_be_indexed(record):
             rows.append(row)
         else:
             refused.append("out_of_bounds")
@@ -102,7 +108,7 @@ def _fits(finding: Finding) -> bool:
     whole = msgspec.to_builtins(msgspec.structs.replace(finding, digests=None))
     if finding.digests is not None and not _are_digests(finding.digests):
         return False
-    return bool(named) and short and in_time and _all_fit(whole)
+    return bool(named) and short and in_time and _all_fit(whole) and _can_be_indexed(finding)
 
 
 def _are_digests(told: Digests) -> bool:
@@ -124,6 +130,22 @@ def _names(finding: Finding) -> Iterator[str]:
     for party in (finding.sink, finding.source, *finding.other_sources):
         yield party.tenant
         yield party.request_id
+
+
+def _can_be_indexed(finding: Finding) -> bool:
+    """Of the indexes of `findings` only that of tenant and request has several names."""
+    return _bytes(finding.sink.tenant, finding.sink.request_id) <= MAX_INDEXED_BYTES
+
+
+def _row_can_be_indexed(row: RequestRow) -> bool:
+    """The primary key of `request_rows` has three names, and so has the index of blast radii."""
+    key = _bytes(row.tenant, row.request_id, row.kv_pool)
+    blast = _bytes(row.kv_pool, row.engine, row.tenant)
+    return max(key, blast) <= MAX_INDEXED_BYTES
+
+
+def _bytes(*names: str) -> int:
+    return sum(len(name.encode()) for name in names)
 
 
 def _all_fit(value: Any) -> bool:  # noqa: ANN401 - plain values of any type

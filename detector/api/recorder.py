@@ -91,7 +91,8 @@ class Recorder:
                 known = stored.get(at)
                 if known is not None and known > self._reader.end(at):
                     anew[at] = first
-                self.positions[at] = first if known is None or at in anew else known
+                # what was not read in time is gone: nothing to wait for
+                self.positions[at] = first if known is None or at in anew else max(first, known)
         if anew:
             with self._database.write() as connection:
                 put_offsets(connection, anew)

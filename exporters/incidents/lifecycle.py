@@ -15,6 +15,7 @@ from exporters.incidents.model import (
     Incident,
     Observed,
     State,
+    confidence_rank,
 )
 
 
@@ -140,7 +141,27 @@ def _happened(
     if merged:
         names = ", ".join(other.id for other in merged)
         happened.setdefault(ChangeKind.ONGOING, f"a finding of {rule} joins it with {names}")
+    if grown := _grown(before, after):
+        first = [happened[ChangeKind.ONGOING]] if ChangeKind.ONGOING in happened else []
+        happened[ChangeKind.ONGOING] = "; ".join([*first, *grown])
     return happened
+
+
+def _grown(before: Incident, after: Incident) -> list[str]:
+    """Return how an incident reaches further: outputs may ask for what it has only now.
+
+    Tenants are counted, not named: reasons stay when a tenant is erased.
+    """
+    grown = []
+    if confidence_rank(after.confidence) > confidence_rank(before.confidence):
+        grown.append(f"confidence from {before.confidence} to {after.confidence}")
+    for what, old, new in (
+        ("tenant", before.tenants, after.tenants),
+        ("KV pool", before.kv_pools, after.kv_pools),
+    ):
+        if more := len(set(new) - set(old)):
+            grown.append(f"{more} further {what}{'s' if more > 1 else ''}")
+    return grown
 
 
 def _with(incident: Incident, observed: Observed, *, is_new: bool, now_ms: int) -> Incident:

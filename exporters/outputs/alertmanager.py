@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from exporters.outputs.contract import Outcome
-from exporters.outputs.formats.alerts import annotations, ended_at, labels
+from exporters.outputs.formats.alerts import annotations, labels
 from exporters.outputs.formats.times import rfc3339
 from exporters.outputs.http_output import HttpOutput
 from exporters.outputs.notification import Notification
@@ -29,13 +29,27 @@ class AlertmanagerOutput(HttpOutput):
 
     def send(self, notification: Notification, *, at_ms: int) -> Outcome:
         """Post the alert; a resolved one has its end."""
-        ended = ended_at(notification)
+        end_ms = self._end_ms(notification, at_ms)
         alert = {
             "labels": labels(notification),
             "annotations": annotations(notification),
-            "startsAt": rfc3339(notification.opened_at_ms),
-            "endsAt": rfc3339(at_ms + HOLDS_FOR * self._every_ms) if ended is None else ended,
+            "startsAt": rfc3339(_begin_ms(notification, end_ms)),
+            "endsAt": rfc3339(end_ms),
         }
         if notification.link is not None:
             alert["generatorURL"] = notification.link
         return self._post(msgspec.json.encode([alert]), at_ms=at_ms, path=PATH)
+
+    def _end_ms(self, notification: Notification, at_ms: int) -> int:
+        if not notification.is_resolved:
+            return at_ms + HOLDS_FOR * self._every_ms
+        resolved_ms = notification.resolved_at_ms
+        return notification.created_at_ms if resolved_ms is None else resolved_ms
+
+
+def _begin_ms(notification: Notification, end_ms: int) -> int:
+    """Return the begin, never behind the end: Alertmanager refuses such an alert for good.
+
+    An incident opens by the clock of its engine, which may be ahead of ours that it ends by.
+    """
+    return min(notification.opened_at_ms, notification.created_at_ms, end_ms)

@@ -1,6 +1,8 @@
 """The output to everything else, through Apprise: chats, pagers, mail, text messages."""
 
 import logging
+import threading
+from collections.abc import Callable
 from typing import Final
 
 import apprise
@@ -21,15 +23,34 @@ COLOURS: Final = {
 }
 """The kinds of Apprise, by which services colour what they show."""
 
+DEADLINE_S: Final = 12.0
+"""How long a notification may take as a whole. Apprise bounds each wait for a byte (4 s), not the
+answer; a lane that sends for longer than its lease has left would send beside another process."""
+
 _LOOKALIKES: Final = str.maketrans({"<": "\u2039", ">": "\u203a", "@": "\uff20"})
 """What begins a mention or a link in chats, and what is read as the same by people."""
+
+
+class _Sending(threading.Thread):
+    """One call of the services, about one notification; a process ends without waiting for it."""
+
+    def __init__(self, about: str, notify: Callable[[], Outcome]) -> None:
+        super().__init__(name="apprise", daemon=True)
+        self.about = about
+        self.outcome: Outcome = Retry("the service failed")
+        self._notify = notify
+
+    def run(self) -> None:
+        """Call them."""
+        self.outcome = self._notify()
 
 
 class AppriseOutput:
     """Sends title and text to every URL of a file; delivered once all of them took it.
 
     Services know no idempotency id: what must be tried again because one of them was away comes
-    twice to the others. Give each an output of its own where that matters.
+    twice to the others. Give each an output of its own where that matters. What takes longer than
+    DEADLINE_S goes on by itself and is asked for again: it is not sent anew before it has ended.
     Raises SettingsError for a file that cannot be used.
     """
 
@@ -40,10 +61,24 @@ class AppriseOutput:
         self._path = settings.urls_file
         self._where = f"output {settings.name}.urls_file"
         logging.getLogger("apprise").disabled = True  # its lines quote URLs, which are secrets
+        self._late: _Sending | None = None
         self._services()
 
     def send(self, notification: Notification, *, at_ms: int) -> Outcome:  # noqa: ARG002 - services stamp
         """Send the sentence, the numbers and the link."""
+        sending = self._late
+        if sending is None or (not sending.is_alive() and sending.about != notification.id):
+            sending = _Sending(notification.id, lambda: self._notify(notification))
+            sending.start()
+        sending.join(DEADLINE_S)
+        self._late = sending if sending.is_alive() else None
+        if self._late is not None:
+            return Retry("no whole answer in time")
+        if sending.about != notification.id:
+            return Retry("the notification before it was slow")
+        return sending.outcome
+
+    def _notify(self, notification: Notification) -> Outcome:
         try:
             services = self._services()
             taken = services.notify(

@@ -1,9 +1,11 @@
 """The output of JSON lines: to standard output, or appended to a file.
 
-A file is opened for every line, so one that was moved away is made again.
+A file is opened for every line, so one that was moved away is made again. A line that does not fit
+leaves nothing behind, and one that was cut off when the machine stopped spoils no other.
 """
 
 import os
+import stat
 import sys
 from typing import Final
 
@@ -44,7 +46,35 @@ class LinesOutput:
     def _append(path: str, line: bytes) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         descriptor = os.open(path, flags, _OWNER_WRITES_GROUP_READS)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            before = os.fstat(descriptor)
+            is_file = stat.S_ISREG(before.st_mode)
+            begins = b"\n" if is_file and _is_cut_off(path, before.st_size) else b""
+            try:
+                _write(descriptor, begins + line)
+                if is_file:
+                    os.fsync(descriptor)  # pipes and terminals refuse it
+            except OSError:
+                if is_file:
+                    os.ftruncate(descriptor, before.st_size)
+                raise
+        finally:
+            os.close(descriptor)
+
+
+def _is_cut_off(path: str, size: int) -> bool:
+    """Whether the last line of a file has no end: whoever wrote it was killed, or had no room."""
+    if size == 0:
+        return False
+    try:
+        with open(path, "rb") as file:
+            file.seek(size - 1)
+            return file.read(1) not in {b"", b"\n"}
+    except OSError:
+        return False  # it may be ours to write and not to read
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    """Write all of it. Unbuffered: a buffer would try the rest again while the file is closed."""
+    while data:
+        data = data[os.write(descriptor, data) :]

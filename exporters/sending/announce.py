@@ -1,9 +1,11 @@
 """Puts changes of incidents, and heartbeats, into the outbox, in the transaction that makes them.
 
 One notification for each change and output that is told of it. What is resolved goes to those that
-were told of the incident, whatever they ask for: they must not wait for its end.
+were told of the incident, whatever they ask for: they must not wait for its end. An incident that
+comes to match what an output asks for, by a tenant, a pool or its confidence, is told there then.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -15,9 +17,9 @@ from detector.finding import Confidence, Severity
 from exporters.incidents.model import Change, ChangeKind
 from exporters.outputs.notification import Kind, Notification
 from exporters.outputs.settings import OutputSettings
-from exporters.sending.decide import FRESH_MS
+from exporters.sending.decide import FRESH_MS, QUIET
 from exporters.sending.matching import wants
-from exporters.store import outbox
+from exporters.store import outbox, silences
 from exporters.store.heartbeats import Heartbeat
 
 TOLD: Final = {
@@ -29,8 +31,8 @@ TOLD: Final = {
     ChangeKind.RESOLVED: Kind.RESOLVED,
     ChangeKind.MERGED: Kind.RESOLVED,
 }
-"""Changes that are told. A further finding of the same rule and severity is not: it would page
-again for what is known."""
+"""Changes that are told to all who know the incident or ask for it. A further finding, tenant or
+pool is not: it would page again for what is known. It is told where nothing was told before."""
 
 MINUTE_MS: Final = 60_000
 """A receiver of heartbeats is told once in so long at most, however many senders there are."""
@@ -50,15 +52,51 @@ def announce(
 
     Repeating it for a change adds nothing. Needs a writing transaction.
     """
+    all_of_them = tuple(changes)
+    parts = _parts(all_of_them)
     added = 0
-    for change in changes:
-        kind = TOLD.get(change.kind)
-        for output in _for_people(outputs) if kind is not None else ():
-            told = _notification(change, kind or Kind.UPDATED, output.name, external_url)
-            known = outbox.has_any(connection, output.name, change.incident.id)
-            if known if told.kind in FOLLOW_UPS else known or wants(output.when, told):
-                added += outbox.put(connection, output.name, [told])
+    for change in all_of_them:
+        for output in _for_people(outputs):
+            told = _told(connection, change, parts[change.incident.id], output, external_url)
+            if told is None:
+                continue
+            if told.is_resolved and outbox.was_told(connection, output.name, told.incident_id):
+                silences.drop_held(connection, output.name, told, QUIET)
+            added += outbox.put(connection, output.name, [told])
     return added
+
+
+def _parts(changes: Iterable[Change]) -> defaultdict[str | None, list[str]]:
+    """Return, by incident, those that become part of it."""
+    parts: defaultdict[str | None, list[str]] = defaultdict(list)
+    for change in changes:
+        if change.kind is ChangeKind.MERGED:
+            parts[change.incident.merged_into].append(change.incident.id)
+    return parts
+
+
+def _told(
+    connection: Connection,
+    change: Change,
+    parts: Sequence[str],
+    output: OutputSettings,
+    external_url: str | None,
+) -> Notification | None:
+    """Return what an output is told of a change, if it is.
+
+    The first that it is told of an incident opens it there. Who knows one of the `parts`, incidents
+    that become part of this one, is told of what goes on.
+    """
+    kind = TOLD.get(change.kind)
+    knows = outbox.has_any(connection, output.name, change.incident.id)
+    if knows:
+        return None if kind is None else _notification(change, kind, output.name, external_url)
+    if kind in FOLLOW_UPS:
+        return None
+    first = Kind.REOPENED if kind is Kind.REOPENED else Kind.OPENED
+    told = _notification(change, first, output.name, external_url)
+    knows_part = any(outbox.has_any(connection, output.name, part) for part in parts)
+    return told if knows_part or wants(output.when, told) else None
 
 
 def announce_gone(

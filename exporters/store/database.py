@@ -1,14 +1,16 @@
 """The database of the store: opened by URL, brought up to date, and used in transactions.
 
 Writers take turns on both databases: SQLite locks its file, PostgreSQL an advisory lock. So what a
-transaction has read is still true when it writes. Readers never wait for them.
+transaction has read is still true when it writes. Readers never wait for them. None waits for ever:
+a writer that stands still in its transaction is given up, and the database ends it.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from detector.errors import StoreError
@@ -21,6 +23,24 @@ BUSY_S: Final = 30
 
 WRITERS: Final = 0x626C_6565_6477
 """The number of PostgreSQL's advisory lock that writers take: "bleedw"."""
+
+STALLED_S: Final = 60
+"""How long a writer may do nothing inside its transaction before PostgreSQL ends it, so that one
+that is frozen does not stop all others: twice what they wait."""
+
+LINK_SETTINGS: Final = {
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "tcp_user_timeout": "30000",
+}
+"""Parameters of connections to PostgreSQL (seconds, seconds, milliseconds) that the URL does not
+set: a server whose host is gone is noticed within a minute or so, not in hours."""
+
+WRITER_LIMITS: Final = {
+    "lock_timeout": BUSY_S * 1000,
+    "idle_in_transaction_session_timeout": STALLED_S * 1000,
+}
+"""Settings of a writer's transaction, in milliseconds, unless `options` in the URL names them."""
 
 _WRITES = "bleedwatch_writes"
 
@@ -110,6 +130,8 @@ def store_error(error: SQLAlchemyError, place: str) -> StoreError:
     hint = "see that it is there, has room, and that this user may write to it"
     if code in {"SQLITE_CORRUPT", "SQLITE_NOTADB"}:
         hint = "it is damaged or no database: restore it, or move it away and start with a new one"
+    if code == "55P03":
+        hint = "another process writes for too long: see that none of them stands still"
     return StoreError(
         f"the store cannot be used ({kind}{f', {code}' if code else ''})", where=place, hint=hint
     )
@@ -146,15 +168,31 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _postgresql(url: URL, password: str | None) -> Engine:
-    with_driver = url.set(drivername="postgresql+psycopg")
+    link = {name: value for name, value in LINK_SETTINGS.items() if name not in url.query}
+    with_driver = url.set(drivername="postgresql+psycopg").update_query_dict(link)
     engine = create_engine(
         with_driver if password is None else with_driver.set(password=password),
         pool_pre_ping=True,
     )
+    take_turn = _take_turn(str(url.query.get("options", "")))
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         if connection.get_execution_options().get(_WRITES, False):
-            connection.execute(text(f"SELECT pg_advisory_xact_lock({WRITERS})"))
+            connection.exec_driver_sql(take_turn)
 
     return engine
+
+
+def _take_turn(options: str) -> str:
+    """Return what a writer says first: how long it waits and may stand still, and that it waits.
+
+    All in one message, and for the transaction alone: a pooler between us and the database may give
+    the connection to others afterwards, and refuses settings that come with the connection.
+    """
+    limits = [
+        f"SET LOCAL {name} = {ms}"
+        for name, ms in WRITER_LIMITS.items()
+        if re.search(rf"\b{name}\b", options) is None
+    ]
+    return "; ".join([*limits, f"SELECT pg_advisory_xact_lock({WRITERS})"])

@@ -1,19 +1,23 @@
 """Erases what the store holds of one tenant; what an incident under a hold needs stays, counted.
 
 Rows of requests, and findings that name the tenant, go. Incidents are told anew from the findings
-that are left; one without any goes, with all about it. What was sent, and backups, are not here.
+that are left, and so is what outputs were or will be told of them: whoever knows of an incident
+must hear of its end. One without any finding goes, with all about it. What was sent, and backups,
+are not here.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 
 from detector.finding import Finding
 from exporters.incidents.model import MAX_TENANTS, Incident, State
+from exporters.outputs.notification import Notification
 from exporters.store import incidents as incident_rows
 from exporters.store.findings import findings_of
 from exporters.store.retention import is_held_row
+from exporters.store.silences import let_go
 from exporters.store.tables import (
     findings,
     holds,
@@ -26,7 +30,11 @@ from exporters.store.tables import (
     silences,
 )
 
-_FINDING = msgspec.json.Decoder(Finding)
+ERASED: Final = "the reason was erased"
+"""Stands where a reason named the tenant."""
+
+_FINDING: Final = msgspec.json.Decoder(Finding)
+_NOTIFICATION: Final = msgspec.json.Decoder(Notification)
 
 
 class Erasure(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,13 +94,16 @@ def _forget_mentions(connection: Connection, tenant: str) -> None:
         body = msgspec.json.encode(msgspec.structs.replace(one, other_sources=others)).decode()
         connection.execute(update(findings).where(findings.c.id == row.id).values(body=body))
     connection.execute(delete(look_backs).where(_mentions(look_backs.c.body, tenant)))
-    connection.execute(delete(silences).where(_mentions(silences.c.matchers, tenant)))
+    if connection.execute(delete(silences).where(_mentions(silences.c.matchers, tenant))).rowcount:
+        let_go(connection)
 
 
 def _forget_merged(connection: Connection, tenant: str) -> None:
-    """Remove what became part of other incidents and still names the tenant."""
+    """Remove what became part of other incidents and still names the tenant, unless it is held."""
     merged = select(incidents.c.id).where(
-        incidents.c.state == State.MERGED.value, _mentions(incidents.c.tenants, tenant)
+        incidents.c.state == State.MERGED.value,
+        _mentions(incidents.c.tenants, tenant),
+        incidents.c.id.not_in(select(holds.c.incident_id)),
     )
     for incident_id in connection.scalars(merged).all():
         _remove(connection, incident_id)
@@ -100,9 +111,6 @@ def _forget_merged(connection: Connection, tenant: str) -> None:
 
 def _retold(connection: Connection, incident_id: str, tenant: str) -> bool:
     """Tell an incident anew from what is left of it; True if that is nothing and it is gone."""
-    connection.execute(
-        delete(outbox).where(outbox.c.incident_id == incident_id, _mentions(outbox.c.body, tenant))
-    )
     left = [one.observed for one in findings_of(connection, incident_id)]
     before = incident_rows.incident(connection, incident_id)
     if before is None:
@@ -120,7 +128,28 @@ def _retold(connection: Connection, incident_id: str, tenant: str) -> bool:
         tenants=tuple(sorted(tenants))[:MAX_TENANTS],
     )
     incident_rows.put(connection, after)
+    _reword_told(connection, after, tenant)
     return False
+
+
+def _reword_told(connection: Connection, incident: Incident, tenant: str) -> None:
+    """Make the bodies of an incident's notifications anew; who is told, and when, stays."""
+    mine = outbox.c.incident_id == incident.id
+    for row in connection.execute(select(outbox.c.id, outbox.c.body).where(mine)).all():
+        one = _NOTIFICATION.decode(row.body)
+        anew = msgspec.structs.replace(
+            one,
+            severity=incident.severity,
+            confidence=incident.confidence,
+            rules=incident.rules,
+            kv_pools=incident.kv_pools,
+            tenants=incident.tenants,
+            finding_count=incident.finding_count,
+            title=incident.title,
+            reason=ERASED if tenant in one.reason else one.reason,  # people write reasons, too
+        )
+        body = msgspec.json.encode(anew).decode()
+        connection.execute(update(outbox).where(outbox.c.id == row.id).values(body=body))
 
 
 def _remove(connection: Connection, incident_id: str) -> None:

@@ -1,6 +1,7 @@
 """The journal: every attempt to send, to whom, when, and how it ended."""
 
 import enum
+from typing import Final
 
 import msgspec
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select
@@ -8,6 +9,9 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select
 from exporters.outputs.contract import Delivered, Outcome, Rejected, Retry
 from exporters.outputs.notification import Notification
 from exporters.store.tables import journal
+
+LONGEST_MS: Final = 2**31 - 1
+"""The most that the column of a duration holds: a clock that jumps must not keep a line out."""
 
 
 class Ended(enum.StrEnum):
@@ -65,7 +69,7 @@ def line(
         at_ms=at_ms,
         outcome=ended,
         answer=answer,
-        duration_ms=duration_ms,
+        duration_ms=min(max(duration_ms, 0), LONGEST_MS),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Row,
     Select,
@@ -24,6 +25,7 @@ from sqlalchemy import (
     update,
 )
 
+from exporters.incidents.model import ACTIVE
 from exporters.outputs.notification import Kind, Notification
 from exporters.store.tables import incidents, outbox
 
@@ -45,12 +47,16 @@ OPEN: Final = (State.WAITING, State.SILENCED)
 
 
 class Due(NamedTuple):
-    """A row whose time has come. `attempts` is how often it was tried without an answer."""
+    """A row as it was when its time had come. `attempts` is how often it failed.
+
+    What is noted about it later counts only if no other process has changed the row since.
+    """
 
     notification: Notification
     output: str
     state: State
     attempts: int
+    due_at_ms: int
 
 
 def put(connection: Connection, output: str, notifications: Iterable[Notification]) -> int:
@@ -80,41 +86,52 @@ def put(connection: Connection, output: str, notifications: Iterable[Notificatio
     return added
 
 
-def first_due(connection: Connection, output: str, *, now_ms: int) -> Due | None:
+def first_due(
+    connection: Connection, output: str, *, now_ms: int, again_first: bool = False
+) -> Due | None:
     """Return the open row that has been due for longest, of those that are first in their incident.
 
-    Without one, return what was delivered and is to be told again by now, if anything is.
+    Without one, return what was delivered and is to be told again by now, if anything is; with
+    `again_first` that is looked for first.
     """
-    chosen = _heads(output).where(outbox.c.due_at_ms <= now_ms)
-    row = connection.execute(chosen.order_by(outbox.c.due_at_ms, outbox.c.id).limit(1)).first()
-    if row is None:
-        again = select(outbox).where(
-            outbox.c.output == output,
-            outbox.c.state == State.DELIVERED,
-            outbox.c.due_at_ms <= now_ms,
-        )
-        row = connection.execute(again.order_by(outbox.c.due_at_ms).limit(1)).first()
-    return None if row is None else _due(row)
+    new = _heads(output).where(outbox.c.due_at_ms <= now_ms)
+    new = new.order_by(outbox.c.due_at_ms, outbox.c.id)
+    again = select(outbox).where(_is_delivered(output), outbox.c.due_at_ms <= now_ms)
+    again = again.order_by(outbox.c.due_at_ms)
+    for chosen in (again, new) if again_first else (new, again):
+        row = connection.execute(chosen.limit(1)).first()
+        if row is not None:
+            return _due(row)
+    return None
 
 
 def next_due_ms(connection: Connection, output: str) -> int:
     """Return when `first_due` will next have something to give, NEVER_MS if nothing waits."""
     heads = _heads(output).with_only_columns(func.min(outbox.c.due_at_ms))
-    again = select(func.min(outbox.c.due_at_ms)).where(
-        outbox.c.output == output, outbox.c.state == State.DELIVERED
-    )
-    found = (connection.execute(one).scalar() for one in (heads, again))
-    return min((at_ms for at_ms in found if at_ms is not None), default=NEVER_MS)
+    at_ms = connection.execute(heads).scalar()
+    again_ms = next_again_ms(connection, output)
+    return again_ms if at_ms is None else min(at_ms, again_ms)
+
+
+def next_again_ms(connection: Connection, output: str) -> int:
+    """Return when something that was delivered is next told again, NEVER_MS if nothing is."""
+    again = select(func.min(outbox.c.due_at_ms)).where(_is_delivered(output))
+    at_ms = connection.execute(again).scalar()
+    return NEVER_MS if at_ms is None else at_ms
 
 
 def was_told(connection: Connection, output: str, incident_id: str) -> bool:
-    """Whether an output has been told of an incident, and must hear that it is resolved."""
-    told = select(outbox.c.id).where(
+    """Whether an incident is open for an output, which must hear that it is resolved.
+
+    It is if the last that was delivered of it is not its end.
+    """
+    told = select(outbox.c.kind).where(
         outbox.c.output == output,
         outbox.c.incident_id == incident_id,
         outbox.c.state == State.DELIVERED,
     )
-    return connection.execute(told.limit(1)).first() is not None
+    last = connection.execute(told.order_by(outbox.c.sequence.desc()).limit(1)).scalar()
+    return last is not None and last != Kind.RESOLVED
 
 
 def has_any(connection: Connection, output: str, incident_id: str) -> bool:
@@ -137,22 +154,39 @@ def is_resolved_behind(connection: Connection, due: Due) -> bool:
     return connection.execute(behind.limit(1)).first() is not None
 
 
+def is_left_open(connection: Connection, due: Due) -> bool:
+    """Whether the incident of this row is over and nothing that was put here says so.
+
+    So it is where the output was not configured when the incident ended. An acknowledgement may
+    come after the end; one that was delivered since opens the incident anew for its receiver.
+    """
+    told = due.notification
+    if told.is_resolved or not told.incident_id:
+        return False
+    of_incident = (outbox.c.output == due.output, outbox.c.incident_id == told.incident_id)
+    since = told.sequence
+    if told.kind is Kind.ACKNOWLEDGED and due.state is not State.DELIVERED:
+        news = outbox.c.kind.not_in([str(Kind.ACKNOWLEDGED), str(Kind.RESOLVED)])
+        last = select(func.max(outbox.c.sequence)).where(
+            *of_incident, news, outbox.c.sequence < told.sequence
+        )
+        since = connection.execute(last).scalar() or 0
+    end = select(outbox.c.id).where(
+        *of_incident, outbox.c.sequence >= since, outbox.c.kind == str(Kind.RESOLVED)
+    )
+    if connection.execute(end.limit(1)).first() is not None:
+        return False
+    state = select(incidents.c.state).where(incidents.c.id == told.incident_id)
+    return connection.execute(state).scalar() not in ACTIVE
+
+
 def delivered(connection: Connection, due: Due, *, again_at_ms: int = NEVER_MS) -> None:
     """Note that a row has arrived, and when it is to be told again.
 
     What was delivered of its incident before is not told again.
     """
-    connection.execute(
-        update(outbox)
-        .where(
-            outbox.c.output == due.output,
-            outbox.c.incident_id == due.notification.incident_id,
-            outbox.c.sequence < due.notification.sequence,
-            outbox.c.state == State.DELIVERED,
-        )
-        .values(due_at_ms=NEVER_MS)
-    )
-    _set(connection, due, state=State.DELIVERED, due_at_ms=again_at_ms, attempts=due.attempts)
+    if _set(connection, due, state=State.DELIVERED, due_at_ms=again_at_ms, attempts=due.attempts):
+        _stop_earlier(connection, due)
 
 
 def wait(connection: Connection, due: Due, *, until_ms: int, attempts: int) -> None:
@@ -162,13 +196,23 @@ def wait(connection: Connection, due: Due, *, until_ms: int, attempts: int) -> N
 
 
 def silence(connection: Connection, due: Due, *, until_ms: int) -> None:
-    """Keep a row until a silence ends."""
-    _set(connection, due, state=State.SILENCED, due_at_ms=until_ms, attempts=due.attempts)
+    """Keep a row until a silence ends; what failed before it says nothing about what follows."""
+    _set(connection, due, state=State.SILENCED, due_at_ms=until_ms, attempts=0)
 
 
 def close(connection: Connection, due: Due, state: State) -> None:
-    """Note that a row will not be sent: rejected by its receiver, or dropped by us."""
-    _set(connection, due, state=state, due_at_ms=NEVER_MS, attempts=due.attempts)
+    """Note that a row will not be sent: rejected by its receiver, or dropped by us.
+
+    With the end of an incident goes the telling again of what was delivered of it: it is over.
+    """
+    is_set = _set(connection, due, state=state, due_at_ms=NEVER_MS, attempts=due.attempts)
+    if is_set and due.notification.is_resolved:
+        _stop_earlier(connection, due)
+
+
+def stop_telling(connection: Connection, due: Due) -> None:
+    """Tell what was delivered never again."""
+    _set(connection, due, state=due.state, due_at_ms=NEVER_MS, attempts=due.attempts)
 
 
 def hurry(connection: Connection, output: str, *, now_ms: int) -> None:
@@ -225,12 +269,41 @@ def _heads(output: str) -> Select[tuple[object, ...]]:
     return select(outbox).where(outbox.c.output == output, outbox.c.state.in_(OPEN), ~blocked)
 
 
-def _set(connection: Connection, due: Due, *, state: State, due_at_ms: int, attempts: int) -> None:
+def _is_delivered(output: str) -> ColumnElement[bool]:
+    return and_(outbox.c.output == output, outbox.c.state == str(State.DELIVERED))
+
+
+def _stop_earlier(connection: Connection, due: Due) -> None:
+    """Tell never again what was delivered of the incident before this row."""
     connection.execute(
         update(outbox)
-        .where(outbox.c.id == due.notification.id)
+        .where(
+            _is_delivered(due.output),
+            outbox.c.incident_id == due.notification.incident_id,
+            outbox.c.sequence < due.notification.sequence,
+        )
+        .values(due_at_ms=NEVER_MS)
+    )
+
+
+def _set(connection: Connection, due: Due, *, state: State, due_at_ms: int, attempts: int) -> bool:
+    """Change a row that still is as it was taken; false if it is not, and nothing was changed.
+
+    Another process may have sent it meanwhile: one that was long away must not undo that.
+    """
+    as_taken = [
+        outbox.c.id == due.notification.id,
+        outbox.c.state == str(due.state),
+        outbox.c.attempts == due.attempts,
+    ]
+    if due.state is State.DELIVERED:  # nothing else tells whether it was told again meanwhile
+        as_taken.append(outbox.c.due_at_ms == due.due_at_ms)
+    changed = connection.execute(
+        update(outbox)
+        .where(*as_taken)
         .values(state=str(state), due_at_ms=due_at_ms, attempts=attempts)
     )
+    return changed.rowcount > 0
 
 
 def _due(row: Row[tuple[object, ...]]) -> Due:
@@ -240,4 +313,5 @@ def _due(row: Row[tuple[object, ...]]) -> Due:
         output=at["output"],
         state=State(at["state"]),
         attempts=at["attempts"],
+        due_at_ms=at["due_at_ms"],
     )

@@ -15,7 +15,7 @@ from exporters.incidents.grouping import Place, covering, place, survivor
 from exporters.incidents.model import Change, Incident, Observed
 from exporters.incidents.settings import IncidentSettings
 from exporters.incidents.versions import is_news, put_together
-from exporters.store import digests
+from exporters.store import digests, retention
 from exporters.store import findings as finding_rows
 from exporters.store import incidents as incident_rows
 
@@ -146,6 +146,7 @@ def _joined(
         names = [other.id for other in others]
         finding_rows.move(connection, names, kept.id)
         incident_rows.move_spans(connection, names, kept.id)
+        retention.extend_holds(connection, names, to=kept.id)
     return incident, changes
 
 

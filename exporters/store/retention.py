@@ -1,8 +1,10 @@
 """Forgets what is old, a little at a time; what an incident holds stays.
 
-A hold keeps an incident and the rows of requests of its pools and times.
+A hold keeps an incident and the rows of requests of its pools and times. What an incident becomes
+part of is held with it.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, select, tuple_
@@ -38,7 +40,7 @@ def forget(connection: Connection, settings: StoreRetentionSettings, *, now_ms: 
 
 def hold(connection: Connection, incident_id: str, *, margin_ms: int = 0) -> None:
     """Keep an incident and its requests, with those up to a margin before and after."""
-    release(connection, incident_id)
+    _end_holds(connection, [incident_id])
     for span in spans_of(connection, incident_id):
         connection.execute(
             insert(holds).values(
@@ -50,9 +52,33 @@ def hold(connection: Connection, incident_id: str, *, margin_ms: int = 0) -> Non
         )
 
 
+def extend_holds(connection: Connection, incident_ids: Sequence[str], *, to: str) -> None:
+    """Let an incident hold what the incidents hold that have become part of it; theirs stay."""
+    found = select(holds).where(holds.c.incident_id.in_([*incident_ids, to]))
+    until_ms: dict[tuple[str, int], int] = {}
+    for row in connection.execute(found).all():
+        at = (row.kv_pool, row.from_ms)
+        until_ms[at] = max(row.until_ms, until_ms.get(at, row.until_ms))
+    _end_holds(connection, [to])
+    for (kv_pool, from_ms), until in until_ms.items():
+        connection.execute(
+            insert(holds).values(incident_id=to, kv_pool=kv_pool, from_ms=from_ms, until_ms=until)
+        )
+
+
 def release(connection: Connection, incident_id: str) -> None:
-    """Let retention have an incident again."""
-    connection.execute(delete(holds).where(holds.c.incident_id == incident_id))
+    """Let retention have an incident again, and those that have become part of it."""
+    found = [incident_id]
+    parts = [incident_id]
+    while parts:
+        inside = select(incidents.c.id).where(incidents.c.merged_into.in_(parts))
+        parts = list(connection.scalars(inside))
+        found += parts
+    _end_holds(connection, found)
+
+
+def _end_holds(connection: Connection, incident_ids: Sequence[str]) -> None:
+    connection.execute(delete(holds).where(holds.c.incident_id.in_(incident_ids)))
 
 
 def is_held_row() -> ColumnElement[bool]:

@@ -20,7 +20,7 @@ from exporters.sending.leadership import NAME
 from exporters.store import outbox
 from exporters.store.database import Database
 from exporters.store.tables import leases
-from tests.alerts.kit import change, store
+from tests.alerts.kit import change, keep, store
 from tests.alerts.sender_main import settings
 from tests.fakes.receiver import receiver
 
@@ -66,6 +66,7 @@ def run(folder: Path, *, rounds: int, seed: int, incidents: int = 12) -> Verdict
             with database.write() as connection:
                 if _open(connection) < 2 * incidents:
                     changes = _changes(number, incidents)
+                    keep(connection, changes)
                     put += announce(connection, changes, outputs=outputs)
                 connection.execute(leases.delete().where(leases.c.name == NAME))
             with subprocess.Popen(

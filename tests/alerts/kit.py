@@ -1,15 +1,17 @@
 """What tests of alerts share: incidents that change, a store in a file, a clock that is set."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from sqlalchemy import Connection
 
 from detector.finding import Confidence, Severity
 from exporters.incidents.model import Change, ChangeKind, Incident, Lead, State
 from exporters.outputs.notification import Kind, Notification
+from exporters.store import incidents
 from exporters.store.database import Database, open_store
 from exporters.store.settings import StoreSettings
 
@@ -67,6 +69,12 @@ def change(
         changed = {"state": State.RESOLVED, "resolved_at_ms": at_ms, **changed}
     after = incident(name, at_ms=at_ms, version=version, **changed)
     return Change(incident=after, kind=kind, at_ms=at_ms, reason="first finding, of BW001")
+
+
+def keep(connection: Connection, changes: Iterable[Change]) -> None:
+    """Write incidents as they are after their changes, as is done where these are announced."""
+    for one in changes:
+        incidents.put(connection, one.incident)
 
 
 def notification(kind: Kind = Kind.OPENED, **changed: Any) -> Notification:

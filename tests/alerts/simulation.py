@@ -15,7 +15,7 @@ from exporters.sending.announce import announce, announce_gone
 from exporters.sending.lane import Lane
 from exporters.store import outbox
 from exporters.store.database import Database
-from tests.alerts.kit import NOW_MS, Clock, change
+from tests.alerts.kit import NOW_MS, Clock, change, keep
 from tests.fakes.receiver import Manner, Receiver
 
 GIVE_UP_MS = 3 * 86_400_000
@@ -98,6 +98,7 @@ class Simulation:
     def tell(self, *changes: Change) -> None:
         """Let incidents change now."""
         with self.database.write() as connection:
+            keep(connection, changes)
             announce(connection, changes, outputs=self.settings)
         self.told += changes
         self._again_ms = dict.fromkeys(self._again_ms, 0)

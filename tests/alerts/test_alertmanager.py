@@ -17,6 +17,7 @@ from exporters.outputs.alertmanager import AlertmanagerOutput
 from exporters.outputs.settings import AlertmanagerSettings
 from exporters.sending.announce import announce
 from exporters.sending.lane import Lane
+from exporters.store import journal, outbox
 from exporters.store.database import Database
 from tests.alerts import kit
 from tests.alerts.kit import Clock, change, incident
@@ -67,6 +68,7 @@ class Chain:
     def tell(self, kind: ChangeKind, version: int, **changed: Any) -> None:
         told = change(kind, self.name, version=version, at_ms=self.clock(), **changed)
         with self._database.write() as connection:
+            kit.keep(connection, [told])
             announce(connection, [told], outputs=[self._settings])
         self.step()
 
@@ -154,3 +156,23 @@ def test_a_graver_incident_is_told_as_such(
     )
     assert len(found) == 1
     until(lambda: len(routed(hook, "inc-am-3", "firing")) >= 2)
+
+
+@pytest.mark.parametrize("ahead_ms", [3_000, 300_000])
+def test_an_engine_whose_clock_is_ahead_is_told_of_from_begin_to_end(
+    server: Alertmanager, hook: Receiver, database: Database, ahead_ms: int
+) -> None:
+    name = f"inc-ahead-{ahead_ms}"
+    chain = Chain(name, server, database)
+    opened_ms = chain.clock() + ahead_ms
+    chain.tell(ChangeKind.OPENED, 1, opened_at_ms=opened_ms)
+    until(lambda: routed(hook, name, "firing"))
+    chain.clock.at_ms = wall_ms()
+    chain.tell(ChangeKind.RESOLVED, 2, opened_at_ms=opened_ms)
+    until(lambda: routed(hook, name, "resolved"))
+    chain.clock.at_ms += 3_600_000
+    chain.step()
+    with database.read() as connection:
+        assert outbox.next_due_ms(connection, "am") == outbox.NEVER_MS
+        outcomes = {one.outcome for one in journal.newest(connection, limit=9)}
+    assert outcomes == {journal.Ended.DELIVERED}

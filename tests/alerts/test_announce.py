@@ -82,8 +82,9 @@ def test_follow_ups_go_to_those_who_know_the_incident(database: Database, kind: 
         assert announce(connection, [change(kind, version=2)], outputs=outputs) == 1
 
 
-def test_a_further_finding_is_not_told(database: Database) -> None:
+def test_a_further_finding_is_not_told_to_who_knows_the_incident(database: Database) -> None:
     with database.write() as connection:
+        announce(connection, [change()], outputs=[output("one")])
         more = change(ChangeKind.ONGOING, version=2)
         assert announce(connection, [more], outputs=[output("one")]) == 0
 

@@ -1,6 +1,5 @@
 """One output's lane on a real store: silences, pace, order, rejections, a store that fails."""
 
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,92 +7,20 @@ import pytest
 from sqlalchemy import text
 
 from detector.errors import StoreError
-from exporters.incidents.model import Change, ChangeKind
-from exporters.outputs.contract import Delivered, Outcome, Rejected, Retry
+from exporters.incidents.model import ChangeKind
+from exporters.outputs.alertmanager import HOLDS_FOR
+from exporters.outputs.contract import Outcome, Rejected, Retry
 from exporters.outputs.notification import Kind, Notification
-from exporters.outputs.settings import StdoutSettings
-from exporters.sending.announce import announce
 from exporters.sending.decide import NOT_TOLD, QUIET, TOO_OLD
-from exporters.sending.lane import RESOLVED_AGAIN_MS, Lane
+from exporters.sending.lane import RESOLVED_AGAIN_MS
 from exporters.store import journal, outbox, silences
 from exporters.store.database import Database
 from exporters.store.journal import Ended
-from exporters.store.silences import Silence, Silenced
+from exporters.store.tables import incidents
 from tests.alerts import kit
-from tests.alerts.kit import NOW_MS, Clock, change
-from tests.alerts.simulation import GIVE_UP_MS, lane
-
-MINUTE_MS = 60_000
-
-
-class Listed:
-    """An output that answers as it was told to, and delivers when nothing is left of that."""
-
-    name = "listed"
-
-    def __init__(self, resend_ms: int | None = None) -> None:
-        self.resend_ms = resend_ms
-        self.answers: deque[Outcome] = deque()
-        self.got: list[Notification] = []
-
-    def send(self, notification: Notification, *, at_ms: int) -> Outcome:
-        assert at_ms > 0
-        self.got.append(notification)
-        return self.answers.popleft() if self.answers else Delivered("ok")
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def kinds(self) -> list[Kind]:
-        return [one.kind for one in self.got]
-
-
-class Desk:
-    """A store, an output, its lane, and the clock of both."""
-
-    def __init__(
-        self, database: Database, *, per_minute: int = 1_000, resend_ms: int | None = None
-    ) -> None:
-        self.database = database
-        self.clock = Clock()
-        self.output = Listed(resend_ms)
-        self.lane: Lane = lane(
-            self.output, database, self.clock, all_outputs=[], per_minute=per_minute
-        )
-
-    def tell(self, *changes: Change) -> None:
-        settings = StdoutSettings(kind="stdout", name="listed")
-        with self.database.write() as connection:
-            announce(connection, changes, outputs=[settings])
-
-    def run(self, until_ms: int | None = None) -> None:
-        """Let time pass to an instant, or do what is to be done now."""
-        end_ms = self.clock() if until_ms is None else until_ms
-        while self.clock() <= end_ms:
-            again_ms = self.lane.step()
-            if again_ms > end_ms:
-                break
-            self.clock.at_ms = max(again_ms, self.clock())
-        self.clock.at_ms = end_ms
-
-    def silence(self, minutes: int, **about: tuple[str, ...]) -> None:
-        made = Silence(
-            id=f"s-{len(about)}-{minutes}",
-            about=Silenced(**about),
-            starts_at_ms=self.clock(),
-            ends_at_ms=self.clock() + minutes * MINUTE_MS,
-            by="ada",
-            comment="known",
-        )
-        with self.database.write() as connection:
-            silences.add(connection, made)
-
-    def outcomes(self) -> list[Ended]:
-        return [line.outcome for line in self.lines()]
-
-    def lines(self) -> list[journal.Attempt]:
-        with self.database.read() as connection:
-            return journal.newest(connection, limit=1_000)[::-1]
+from tests.alerts.desk import HOUR_MS, MINUTE_MS, Desk, Listed
+from tests.alerts.kit import NOW_MS, change
+from tests.alerts.simulation import GIVE_UP_MS
 
 
 @pytest.fixture
@@ -202,11 +129,48 @@ def test_more_than_the_rate_waits_and_nothing_is_left_out(database: Database) ->
     assert len({one.id for one in desk.output.got}) == 18
 
 
+@pytest.mark.parametrize(("per_minute", "takes_ms"), [(6, 20), (1_000, 2_500)])
+def test_a_backlog_keeps_nothing_from_being_told_again(
+    database: Database, per_minute: int, takes_ms: int
+) -> None:
+    desk = Desk(database, per_minute=per_minute, resend_ms=MINUTE_MS)
+    desk.tell(*(change(name=f"inc-{number:04}") for number in range(40)))
+    last_ms: dict[str, int] = {}
+    send = desk.output.send
+
+    def noted(told: Notification, *, at_ms: int) -> Outcome:
+        assert at_ms - last_ms.get(told.incident_id, at_ms) <= HOLDS_FOR * MINUTE_MS
+        last_ms[told.incident_id] = at_ms
+        desk.clock.at_ms += takes_ms
+        return send(told, at_ms=at_ms)
+
+    desk.output.send = noted  # type: ignore[assignment,method-assign]
+    desk.run(NOW_MS + 9 * MINUTE_MS)
+    assert len(last_ms) == 40
+    assert all(desk.clock() - at_ms <= HOLDS_FOR * MINUTE_MS for at_ms in last_ms.values())
+
+
+def test_an_output_that_needs_telling_again_no_more_is_told_once_more(database: Database) -> None:
+    before = Desk(database, resend_ms=MINUTE_MS)
+    before.tell(OPENED)
+    before.run()
+    after = Desk(database, per_minute=1)
+    after.clock.at_ms += MINUTE_MS
+    after.tell(*(change(name=f"inc-{number}", at_ms=after.clock()) for number in (2, 3, 4)))
+    after.run()
+    assert [one.incident_id for one in after.output.got].count("inc-1") == 1
+    assert len(after.output.got) == 2
+    after.run(NOW_MS + HOUR_MS)
+    assert len(after.output.got) == 4
+
+
 def test_what_stays_undeliverable_for_days_is_given_up(desk: Desk) -> None:
     desk.output.answers += [Retry("no connection")] * 100_000
     desk.tell(OPENED)
-    desk.run(NOW_MS + 10 * MINUTE_MS)
-    desk.clock.at_ms = NOW_MS + GIVE_UP_MS + 1
+    while desk.clock() <= NOW_MS + GIVE_UP_MS:
+        desk.run()
+        assert desk.outcomes()[-1] is Ended.FAILED
+        desk.clock.at_ms += HOUR_MS
     desk.run()
     assert desk.lines()[-1].answer == TOO_OLD
     assert desk.lines()[-1].outcome is Ended.DROPPED
@@ -273,6 +237,7 @@ def test_what_is_delivered_stays_so_after_a_restart(database: Database) -> None:
     after.run(NOW_MS + MINUTE_MS)
     assert after.output.got == []
     with database.write() as connection:
+        connection.execute(incidents.delete())
         outbox.prune(connection, before_ms=NOW_MS + MINUTE_MS)
         journal.prune(connection, before_ms=NOW_MS + MINUTE_MS)
         assert outbox.counts(connection) == {}

@@ -15,7 +15,7 @@ from exporters.sending.leadership import LEASE_MS, MARGIN_MS, RENEW_MS, Leadersh
 from exporters.sending.sender import Sender
 from exporters.store import lease
 from exporters.store.database import Database
-from tests.alerts.kit import NOW_MS, change
+from tests.alerts.kit import NOW_MS, change, keep
 from tests.fakes.receiver import Receiver, receiver
 
 PATIENCE_S = 60.0
@@ -34,6 +34,7 @@ def settings(to: Receiver) -> Settings:
 
 def tell(database: Database, to: Receiver, *changes: Change) -> None:
     with database.write() as connection:
+        keep(connection, changes)
         announcer(settings(to))(connection, changes)
 
 

@@ -72,6 +72,62 @@ def test_a_reader_neither_waits_nor_sees_half_of_it(database: Database) -> None:
             assert read_offsets(other) == {}
 
 
+def test_a_writer_that_stands_still_is_given_up_and_ended(
+    postgres_store: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = {"lock_timeout": 200, "idle_in_transaction_session_timeout": 1_000}
+    monkeypatch.setattr("exporters.store.database.WRITER_LIMITS", limits)
+
+    def stands_still(database: Database) -> None:
+        with database.write() as connection:
+            connection.execute(text("SELECT 1"))
+            with pytest.raises(StoreError, match="another process writes for too long"):
+                write(database)
+            while not wrote(database):
+                pass
+
+    with closing(open_store(postgres_store)) as database:
+        with pytest.raises(StoreError):
+            stands_still(database)
+        write(database)
+
+
+def write(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(text("SELECT 1"))
+
+
+def wrote(database: Database) -> bool:
+    try:
+        write(database)
+    except StoreError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("query", "lock", "idle"),
+    [
+        ("", "30s", "1min"),
+        ("?connect_timeout=3&options=-c%20deadlock_timeout%3D2s", "30s", "1min"),
+        ("?options=-c%20lock_timeout%3D7s", "7s", "1min"),
+        ("?options=-c%20idle_in_transaction_session_timeout%3D5s", "30s", "5s"),
+    ],
+)
+def test_what_the_url_sets_of_limits_holds(
+    postgres_store: StoreSettings, query: str, lock: str, idle: str
+) -> None:
+    settings = postgres_store.model_copy(update={"url": postgres_store.url + query})
+    with closing(open_store(settings)) as database, database.write() as connection:
+        assert connection.scalar(text("SHOW lock_timeout")) == lock
+        shown = connection.scalar(text("SHOW idle_in_transaction_session_timeout"))
+        assert shown == idle
+        info = connection.connection.driver_connection.info  # type: ignore[union-attr]
+        told = info.get_parameters()
+    assert told["connect_timeout"] == ("3" if "connect_timeout" in query else "10")
+    assert (told["keepalives_idle"], told["tcp_user_timeout"]) == ("30", "30000")
+
+
 @pytest.fixture
 def newer(store_settings: StoreSettings) -> Iterator[StoreSettings]:
     """Give a store that says it was written by a newer program; it is itself again afterwards."""

@@ -1,5 +1,6 @@
 """What workers send becomes rows, incidents and offsets in one transaction, whole and once."""
 
+import random
 from collections.abc import Sequence
 from contextlib import closing
 
@@ -151,6 +152,31 @@ def test_a_finding_that_breaks_its_bounds_is_counted_and_passed(
     recorder.turn(0)
     assert recorder.refused == {(TOPICS.findings, "out_of_bounds"): 1}
     assert count(database) == (1, 0)
+
+
+def named(seed: int, chars: int) -> str:
+    """Return a name of four bytes a character that PostgreSQL cannot make smaller."""
+    draw = random.Random(seed)
+    return "".join(chr(draw.randrange(0x20000, 0x2A000)) for _ in range(chars))
+
+
+def test_names_that_no_index_takes_stop_nothing(database: Database) -> None:
+    results = Results()
+    results.send(found("long", 0, sink=named(1, 512), request=named(2, 89)), found("good", 0))
+    results.send(found("fits", 0, sink=named(1, 512), request=named(2, 88)))
+    results.send(found("engine", 0, pool=named(3, 512), source=named(4, 512)))
+    results.send_rows(
+        request(named(1, 400), tenant=named(2, 100), kv_pool=named(3, 101)),
+        request("blast", tenant=named(1, 400), kv_pool=named(2, 100), engine=named(3, 101)),
+        request(named(1, 400), tenant=named(2, 100), kv_pool=named(3, 100), engine=named(4, 400)),
+    )
+    recorder = results.recorder(database)
+    recorder.turn(0)
+    assert recorder.refused == {
+        (TOPICS.findings, "out_of_bounds"): 1,
+        (TOPICS.requests, "out_of_bounds"): 2,
+    }
+    assert count(database) == (3, 1)
 
 
 def test_rows_that_cannot_be_read_are_counted_and_passed(database: Database) -> None:

@@ -9,6 +9,7 @@ from exporters.store import findings as finding_rows
 from exporters.store import incidents as incident_rows
 from exporters.store import retention
 from exporters.store.database import Database
+from exporters.store.erasure import erase_tenant
 from exporters.store.recording import record_findings, resolve_quiet
 from exporters.store.request_rows import StoredRequest, put_requests
 from exporters.store.settings import StoreRetentionSettings
@@ -106,3 +107,36 @@ def test_a_hold_keeps_an_incident_and_its_requests(database: Database) -> None:
     assert rows(database, "request_rows") == rows(database, "incidents") == 0
     with database.read() as connection:
         assert incident_rows.newest(connection, limit=1) == []
+
+
+def merge_held(database: Database) -> None:
+    """Hold `inc-g1`, then make it part of `inc-f1`."""
+    for at_s, name in ((0, "f1"), (150, "g1"), (80, "between")):
+        with database.write() as connection:
+            record_findings(connection, [found(name, at_s)], SETTINGS, now_ms=at_s)
+            if name == "g1":
+                retention.hold(connection, "inc-g1", margin_ms=2_000)
+    with database.write() as connection:
+        resolve_quiet(connection, SETTINGS, now_ms=10**6)
+
+
+def test_a_hold_outlives_a_merge(database: Database) -> None:
+    put_rows(database, 100, 149)
+    merge_held(database)
+    while forget(database, 10**9):
+        pass
+    with database.read() as connection:
+        assert len(finding_rows.findings_of(connection, "inc-f1")) == 3
+        assert connection.scalars(select(request_rows.c.request_id)).all() == ["r149"]
+    with database.write() as connection:
+        erased = erase_tenant(connection, "acme")
+    assert (erased.findings, erased.held_findings, rows(database, "incidents")) == (0, 3, 2)
+
+
+def test_what_has_become_part_of_it_is_released_with_an_incident(database: Database) -> None:
+    merge_held(database)
+    with database.write() as connection:
+        retention.release(connection, "inc-f1")
+    while forget(database, 10**9):
+        pass
+    assert rows(database, "holds") == rows(database, "incidents") == 0
