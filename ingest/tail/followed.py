@@ -52,6 +52,8 @@ class _Part:
     start: int = 0
     start_offset: int = 0
     read_s: float = 0.0
+    read_ns: int = 0
+    """When the file was last written to before it was read, or opened."""
     is_truncated: bool = False
     """True if what was read of the file is not in it any more."""
     empty: FileMark | None = None
@@ -65,7 +67,18 @@ class _Part:
     def mark(self, offset: int) -> FileMark:
         if self.empty is not None:  # a copy made since is younger than the file was then
             return self.empty
-        return FileMark(self.file.identity(), offset, self.file.modified_ns())
+        # a copy of what was read is older than a truncation, and than what is written behind that
+        is_as_read = not (self.is_truncated or self.file.is_truncated())
+        modified_ns = self.file.modified_ns() if is_as_read else self.read_ns
+        return FileMark(self.file.identity(), offset, modified_ns)
+
+    def read(self) -> bytes:
+        """Return what comes next in the file."""
+        modified_ns = self.file.modified_ns()
+        block = self.file.read()
+        if block:
+            self.read_ns = modified_ns
+        return block
 
     def holds(self, file: Seen, salt: bytes) -> bool:
         """Tell whether a file of the folder is this one, packed or not."""
@@ -112,6 +125,7 @@ class FollowedLog:
         self._next: deque[_Part] = deque()
         self._released: deque[FileMark] = deque(maxlen=REMEMBERED)
         self._mark = mark
+        self._has_begun = False
         self._is_unreadable = False
         if mark is not None:
             if not self._open_since(mark) and mark.offset:
@@ -158,7 +172,7 @@ class FollowedLog:
             if part.empty is not None and part.file.has_content():
                 self._look_for_copies(part, part.empty)
                 continue
-            block = part.file.read()
+            block = part.read()
             if block:
                 part.read_s = now_s
                 budget -= len(block)
@@ -186,7 +200,8 @@ class FollowedLog:
         """Let go of the files below a position; free what they hold if they are ours."""
         while self._read and self._read[0].end <= position:
             part = self._read.popleft()
-            if isinstance(part.file, PlainFile) and not part.is_truncated:
+            is_as_read = not (part.is_truncated or part.file.is_truncated())
+            if isinstance(part.file, PlainFile) and is_as_read:
                 if part.file.size > part.file.offset:
                     self._coverage.broken("late_write")
                 elif self._owned:
@@ -204,17 +219,22 @@ class FollowedLog:
                 part.file.close()
 
     def _free(self, part: _Part, position: int) -> None:
-        below = part.start_offset + position - part.start
-        if isinstance(part.file, PlainFile) and free_read(part.file, below):
+        if not isinstance(part.file, PlainFile) or part.file.is_truncated():
+            return
+        if free_read(part.file, part.start_offset + position - part.start):
             self._done(part)
             part.is_truncated = True
             self._open_live()
 
     def _open_since(self, mark: FileMark) -> bool:
         """Open what must be read from a mark on; True if the mark's own file is there."""
+        # an earlier follower may have freed the file behind its mark; we know what we freed
+        may_be_freed = self._owned and mark is self._mark
         for _ in range(TRIES):
             files = all_files(self._path)
-            since = files_since(files, mark, salt=self._salt)
+            since = files_since(
+                files, mark, live=self._path, salt=self._salt, may_be_freed=may_be_freed
+            )
             unread = [one for one in since.files if not self._has_read(one.file)]
             if self._open(unread, of=files):
                 break
@@ -254,7 +274,7 @@ class FollowedLog:
                 self._is_unreadable = True
                 continue
             self._is_unreadable = False
-            part = _Part(log, start_offset=log.begins_at)
+            part = _Part(log, start_offset=log.begins_at, read_ns=log.modified_ns())
             part.empty = None if log.has_content() else part.mark(0)
             opened.append(part)
             if not log.identity().is_same_inode(file.device, file.inode):
@@ -267,6 +287,7 @@ class FollowedLog:
             if not self._next:
                 self._open_live()
             if self._next:
+                self._has_begun = True
                 self._now = self._next.popleft()
                 self._now.start = self._splitter.position
                 self._now.read_s = now_s
@@ -286,7 +307,9 @@ class FollowedLog:
             self._done(part)
             return True
         if self._is_replaced(part):
-            self._open_since(part.mark(part.file.offset))
+            found = self._open_since(part.mark(part.file.offset))
+            if self._next and not found and _is_deleted(part.file):
+                self._coverage.broken("file_gone")  # as may be those that came between
         return bool(self._next)
 
     def _look_for_copies(self, part: _Part, empty: FileMark) -> None:
@@ -327,9 +350,18 @@ class FollowedLog:
             self._coverage.broken("truncated_unread")
 
     def _open_live(self) -> None:
+        """Open the file at the log's path; also what was rotated while the log was waited for."""
         live = seen(self._path)
-        if live is not None:
+        if live is None:
+            return
+        if self._mark is None or self._has_begun:
             self._open([Candidate(live, 0)])
+        else:
+            self._open_since(self._mark)
+
+
+def _is_deleted(file: Opened) -> bool:
+    return isinstance(file, PlainFile) and file.is_deleted
 
 
 def _is_packed(file: Seen, mark: FileMark, salt: bytes) -> bool:

@@ -26,7 +26,8 @@ def free_read(file: PlainFile, below: int) -> bool:
     """Free the bytes below an offset; True if the file was truncated and begins anew.
 
     Does nothing where the file may not be written to, and nothing to a link: whoever may write into
-    the folder of a log must not have other files emptied by us.
+    the folder of a log must not have other files emptied by us. What was truncated since it was
+    read is not to be given here: it holds something else below the offset.
     """
     if below <= 0 or not _is_itself(file):
         return False
@@ -71,8 +72,9 @@ def truncate_read(descriptor: int, below: int) -> bool:
 
 
 def delete_read(identity: FileIdentity, *, live: Path) -> None:
-    """Delete a rotated file of a log, whatever it is called by now."""
+    """Delete a rotated file of a log, whatever it is called by now; none that a link leads to."""
     for file in rotated(live):
-        if identity.is_same_inode(file.device, file.inode):
+        is_beside = file.path.parent == live.parent
+        if is_beside and identity.is_same_inode(file.device, file.inode):
             with contextlib.suppress(OSError):
                 file.path.unlink()

@@ -16,6 +16,9 @@ KNOWN_BYTES: Final = 128
 """With less, files are not told apart: a line begins with its time, and many lines have the same.
 A checkpoint then goes to the beginning of such a file only, as if it were empty."""
 
+FREED: Final = b"\0"
+"""What a file begins with once its head is freed: no text does, a hole reads as zeros."""
+
 DIGEST_BYTES: Final = 8
 """Two files out of a million agree by chance with probability 2^-25."""
 
@@ -25,8 +28,8 @@ SALT_BYTES: Final = 16
 class FileIdentity(msgspec.Struct, frozen=True):
     """One file as it was when it was last looked at; `head_bytes` is how much of it was digested.
 
-    Zero stands for a file that held less than KNOWN_BYTES, or whose head is gone: its inode must
-    do.
+    Zero stands for a file that held less than KNOWN_BYTES, or whose head is freed: its inode must
+    do, and FREED.
     """
 
     device: int
@@ -49,8 +52,9 @@ class FileIdentity(msgspec.Struct, frozen=True):
 
 
 def identity_of(device: int, inode: int, head: bytes, salt: bytes) -> FileIdentity:
-    """Return the identity of a file that begins with `head`."""
-    return FileIdentity(device, inode, len(head), digest(head, salt))
+    """Return the identity of a file that begins with `head`; all freed ones begin alike."""
+    told = b"" if head.startswith(FREED) else head
+    return FileIdentity(device, inode, len(told), digest(told, salt))
 
 
 def digest(head: bytes, salt: bytes) -> str:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from ingest.sources.base import CoverageSink
 from ingest.sources.unpack import CorruptStreamError, is_packed, unpack
-from ingest.tail.identity import HEAD_BYTES, KNOWN_BYTES, FileIdentity, identity_of
+from ingest.tail.identity import FREED, HEAD_BYTES, KNOWN_BYTES, FileIdentity, identity_of
 
 READ_BYTES: Final = 256 * 1024
 """Most bytes read at once: about a core's second-level cache."""
@@ -85,6 +85,11 @@ class PlainFile:
         """The file descriptor, for whoever owns the file."""
         return self._descriptor
 
+    @property
+    def is_deleted(self) -> bool:
+        """Tell whether it has no name any more."""
+        return os.fstat(self._descriptor).st_nlink == 0
+
     def has_content(self) -> bool:
         """Tell whether anything was written to it yet."""
         return self.size > 0
@@ -107,7 +112,10 @@ class PlainFile:
         return max(0, self.size - self.offset)
 
     def is_truncated(self) -> bool:
-        """Tell whether it is shorter than what was read, or begins differently."""
+        """Tell whether it is shorter than what was read, or begins differently.
+
+        Of a file whose head was freed: whether it begins with anything but FREED.
+        """
         return self.size < self.offset or self._has_changed()
 
     def identity(self) -> FileIdentity:
@@ -119,7 +127,7 @@ class PlainFile:
         return os.fstat(self._descriptor).st_mtime_ns
 
     def forget_head(self) -> None:
-        """Know it by its inode alone from now on: what it began with is being freed."""
+        """Know it by its inode from now on, and by FREED: what it began with is freed."""
         self.has_head = False
         self._head = b""
 
@@ -129,7 +137,7 @@ class PlainFile:
 
     def _has_changed(self) -> bool:
         if not self.has_head:
-            return False
+            return os.pread(self._descriptor, len(FREED), 0) != FREED
         head = os.pread(self._descriptor, HEAD_BYTES, 0)
         if not head.startswith(self._head):
             return True

@@ -3,12 +3,13 @@
 import os
 import re
 from collections.abc import Iterable
+from enum import IntEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
-from ingest.tail.identity import FileIdentity, identity_of
+from ingest.tail.identity import FREED, FileIdentity, identity_of
 from ingest.tail.opened import head_of
 
 _ROTATED: Final = re.compile(r"[.-](\d[\dT:_.-]*?)(\.(?:gz|zst))?")
@@ -28,6 +29,11 @@ class FileMark(msgspec.Struct, frozen=True):
     identity: FileIdentity
     offset: int
     modified_ns: int
+
+    @property
+    def is_freed(self) -> bool:
+        """Tell whether the head of the file was freed: one that is short is marked at 0 only."""
+        return self.offset > 0 and not self.identity.head_bytes
 
 
 def mark_of_nothing(since_ns: int, salt: bytes) -> FileMark:
@@ -81,11 +87,18 @@ def seen(path: Path) -> Seen | None:
 
 
 def rotated(live: Path) -> list[Seen]:
-    """Return the rotated files of a log, oldest first; a compressed one only without its plain."""
+    """Return the rotated files of a log, oldest first; a compressed one only without its plain.
+
+    Those of a symbolic link lie beside it or beside what it leads to, which is not one of them.
+    """
+    names = _names(live)
     tags = {
         file: tag
-        for path in _folder(live.parent)
-        if (tag := _tag(path, live)) is not None and (file := seen(path)) is not None
+        for name in names
+        for path in _folder(name.parent)
+        if (tag := _tag(path, name)) is not None
+        and path not in names
+        and (file := seen(path)) is not None
     }
     plain = {tag[1] for tag in tags.values() if not tag[0]}
     kept = [file for file, tag in tags.items() if not tag[0] or tag[1] not in plain]
@@ -113,34 +126,58 @@ def copies_since(older: Iterable[Seen], mark: FileMark) -> list[Candidate]:
     return [Candidate(file, 0) for file in older if file.modified_ns > mark.modified_ns]
 
 
-def files_since(files: list[Seen], mark: FileMark, *, salt: bytes) -> Since:
+def files_since(
+    files: list[Seen], mark: FileMark, *, live: Path, salt: bytes, may_be_freed: bool = False
+) -> Since:
     """Return what must be read of all files from a mark on: its own from the offset, then younger.
 
-    Where its file is gone, those count as younger that were written to after it. So do copies of a
-    file that was empty at the mark: there was nothing to know them by.
+    Where its file is gone, those count as younger that were written to after it, and the one at
+    `live` whatever its time, as clocks go back. So do copies of a file that was empty at the mark:
+    there was nothing to know them by. With `may_be_freed` the file's head may be so by now.
     """
-    at = _position(files, mark, salt)
+    at = _position(files, mark, salt, may_be_freed=may_be_freed)
     if at is None:
-        younger = (file for file in files if file.modified_ns >= mark.modified_ns)
+        since_ns = mark.modified_ns
+        younger = (one for one in files if one.modified_ns >= since_ns or one.path == live)
         return Since(tuple(Candidate(file, 0) for file in younger), found=False)
     behind = (Candidate(file, 0) for file in files[at + 1 :])
     copies = copies_since(files[:at], mark)
     return Since((*copies, Candidate(files[at], mark.offset), *behind), found=True)
 
 
-def _position(files: list[Seen], mark: FileMark, salt: bytes) -> int | None:
+def _position(files: list[Seen], mark: FileMark, salt: bytes, *, may_be_freed: bool) -> int | None:
     """Find the file of a mark: by its inode, or as a copy, or as a compressed copy."""
-    copy = None
-    for at, file in enumerate(files):
-        head = head_of(file.path)
-        if not mark.identity.has_head(head.content, salt):
-            continue
-        if mark.identity.is_same_inode(file.device, file.inode):
-            if head.is_packed or file.size >= mark.offset:
-                return at
-        elif mark.identity.head_bytes:
-            copy = at
-    return copy
+    known = [
+        (_known_by(file, mark, salt, may_be_freed=may_be_freed), at)
+        for at, file in enumerate(files)
+    ]
+    by, at = max(known, default=(_KnownBy.NOTHING, 0))
+    return at if by else None
+
+
+class _KnownBy(IntEnum):
+    """What tells that a file is the one of a mark; the higher, the surer."""
+
+    NOTHING = 0
+    FREED_COPY = 1
+    FREED_INODE = 2
+    HEAD = 3
+    INODE = 4
+
+
+def _known_by(file: Seen, mark: FileMark, salt: bytes, *, may_be_freed: bool) -> _KnownBy:
+    head = head_of(file.path)
+    is_own = mark.identity.is_same_inode(file.device, file.inode)
+    is_long = head.is_packed or file.size >= mark.offset
+    if not mark.is_freed and mark.identity.has_head(head.content, salt):
+        if is_own:
+            return _KnownBy.INODE if is_long else _KnownBy.NOTHING
+        return _KnownBy.HEAD if mark.identity.head_bytes else _KnownBy.NOTHING
+    if is_long and mark.offset and head.content.startswith(FREED):
+        if is_own and (may_be_freed or mark.is_freed):
+            return _KnownBy.FREED_INODE
+        return _KnownBy.FREED_COPY if mark.is_freed else _KnownBy.NOTHING
+    return _KnownBy.NOTHING
 
 
 def _tag(path: Path, live: Path) -> tuple[bool, str] | None:
@@ -149,6 +186,13 @@ def _tag(path: Path, live: Path) -> tuple[bool, str] | None:
         return None
     found = _ROTATED.fullmatch(path.name[len(live.name) :])
     return None if found is None else (found[2] is not None, found[1])
+
+
+def _names(live: Path) -> tuple[Path, ...]:
+    """Return the path of a log; of a symbolic link also what it leads to, both without links."""
+    if not live.is_symlink():
+        return (live,)
+    return Path(os.path.realpath(live.parent)) / live.name, Path(os.path.realpath(live))
 
 
 def _age(tag: str) -> tuple[int, int, str]:
