@@ -97,6 +97,10 @@ class MemoryRunner:
     def finish(self) -> None:
         """Handle what is there and say that no more comes: all that waits is finished."""
         self.catch_up()
+        self.settle()
+
+    def settle(self) -> None:
+        """Finish all that was taken and waits; what was not read yet is left."""
         for partition in self._heard:
             self._settle(self._handler.idle(partition))
 

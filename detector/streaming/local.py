@@ -154,6 +154,11 @@ class LocalStream:
         self.after_turn()
         yield from self._found()
 
+    def settle(self) -> Iterator[Finding]:
+        """Finish what was taken and read nothing more: what came last could not be handled."""
+        self._runner.settle()
+        yield from self._found()
+
     def _due(self, now_s: float) -> list[Message]:
         return [*self._packer.due(now_s), *self._row_packer.due(now_s)]
 

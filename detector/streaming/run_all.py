@@ -10,6 +10,7 @@ from itertools import chain
 
 from detector.batches import Batches
 from detector.config.root import Settings
+from detector.errors import TooManyDeadLettersError
 from detector.finding import Finding
 from detector.heartbeat import RULE as HEARTBEAT
 from detector.index.memory import Memory
@@ -280,18 +281,25 @@ def _live(
     records: Iterator[Sequence | RequestRow | Message | None],
     beats: _Beats,
 ) -> Iterator[Finding]:
-    """Send what comes when it comes, and let time pass in between."""
-    for record in records:
-        for beat in beats.after(record):
-            yield from stream.send(beat)
-        if record is None:
-            yield from stream.tick()
-        elif isinstance(record, RequestRow):
-            yield from stream.send_row(record)
-        elif isinstance(record, Message):
-            yield from stream.take(record)
-        else:
-            yield from stream.send(record)
+    """Send what comes when it comes, and let time pass in between.
+
+    Where too much cannot be read, what came before it is finished first.
+    """
+    try:
+        for record in records:
+            for beat in beats.after(record):
+                yield from stream.send(beat)
+            if record is None:
+                yield from stream.tick()
+            elif isinstance(record, RequestRow):
+                yield from stream.send_row(record)
+            elif isinstance(record, Message):
+                yield from stream.take(record)
+            else:
+                yield from stream.send(record)
+    except TooManyDeadLettersError:
+        yield from stream.settle()
+        raise
     yield from stream.finish()
 
 

@@ -50,9 +50,9 @@ def test_a_bomb_in_a_folder_of_logs_is_read_block_by_block(
         tracemalloc.stop()
         follower.log.close()
     assert held < MOST_HELD
-    assert follower.coverage.broken_by_reason == (
-        {"line_too_long": 1} if fill in {"one line", "NUL"} else {}
-    )
+    # NUL is what a freed head reads as: it is passed over
+    too_long = {"line_too_long": 1} if fill == "one line" else {}
+    assert follower.coverage.broken_by_reason == too_long
 
 
 @pytest.mark.parametrize("suffix", PACKERS)

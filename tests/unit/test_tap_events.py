@@ -1,5 +1,6 @@
 """A stream is cut into events however its pieces fall, and nothing of it is lost."""
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 from hypothesis import given
@@ -21,7 +22,13 @@ def test_pieces_do_not_matter(
     out = [event for start, end in pairwise(places) for event in events.feed(stream[start:end])]
     assert b"".join(out) + events.rest() == stream
     whole = Events(1_000)
-    assert [payload(one) for one in out] == [payload(one) for one in whole.feed(stream)]
+    assert _objects(out) == _objects(whole.feed(stream))
+
+
+def _objects(events: Iterable[bytes]) -> list[bytes]:
+    """Return the objects in events: how empty ones are grouped is nobody's concern."""
+    places = ((event, payload(event)) for event in events)
+    return [event[slice(*place)] for event, place in places if place is not None]
 
 
 def test_an_event_in_a_piece_is_passed_as_it_is() -> None:
