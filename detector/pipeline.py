@@ -13,13 +13,12 @@ from detector.finding import Confidence, Finding
 from detector.index.copies import CopyIndex
 from detector.index.density import PoolDensity
 from detector.index.memory import Memory
-from detector.index.postings import Hits, PostingIndex
-from detector.index.selection import sampled_from, selected
+from detector.index.postings import Hits, Positions, PostingIndex
+from detector.index.selection import sampling_of
 from detector.index.sequences import SequenceStore
 from detector.index.showings import Taint
 from detector.index.tenant_table import mark_of
 from detector.kernels.intake import learn_shown, take
-from detector.kernels.shingle import shingles
 from detector.match.allow_list import AllowList
 from detector.match.attribution import Attribution, Attributor
 from detector.match.boundary import party_name
@@ -35,7 +34,7 @@ from detector.model import Kind, Sequence
 from detector.rules.content import Match, content_finding
 from detector.settings import DetectionSettings
 from detector.sketch.batch import Prepared
-from detector.sketch.shingle import Keys, Mask
+from detector.sketch.shingle import SHINGLE_TOKENS, Keys
 
 RENUMBER_AT = 1 << 22
 """Positions from which on gone ones are given up: half of what the index can number."""
@@ -82,6 +81,8 @@ class Detector:
         self._digester = digester
         self._memory = Memory(settings.commonness) if memory is None else memory
         self._seen, self._tainted = self._memory.seen, self._memory.tainted
+        self._sampling = sampling_of(settings.index)
+        self._window_ms = settings.window.length_ms
         self._store = SequenceStore()
         self._index = PostingIndex(
             self._store, memory_bytes=index_bytes or settings.index.memory_bytes
@@ -98,7 +99,7 @@ class Detector:
             index=self._index,
             tainted=self._tainted,
             window_ms=settings.window.length_ms,
-            sampled_from=sampled_from(settings.index),
+            sampled_from=max(self._sampling.window, 1),
         )
         self._copies = Copies(
             settings.copies,
@@ -174,25 +175,21 @@ class Detector:
         self.stats.tokens += len(sequence.token_hashes)
         party = self._party(sequence)
         self._make_room(len(sequence.token_hashes))
-        keys, masked, pool_keys, tagged, rare, low, common = self._take(sequence, party, prepared)
-        use = selected(self._settings.index, keys, masked, rare, prepared)
+        positions, pool_keys, low, common = self._take(sequence, party, prepared)
         at = self._store.add(sequence, party)
-        hits = self._index.observe(pool_keys, use, at, window_ms=self._settings.window.length_ms)
-        self.last_shingles = len(keys)
-        self.last_low_complexity = low
-        self._density.add(sequence, len(keys) - low)
+        hits = self._index.observe(pool_keys, positions, at, window_ms=self._window_ms)
+        shingles = max(len(sequence.token_hashes) - SHINGLE_TOKENS + 1, 0)
+        self.last_shingles, self.last_low_complexity = shingles, low
+        self._density.add(sequence, shingles - low)
         if sequence.kind is Kind.RESPONSE:
-            self._count(len(keys), common, hits)
+            self._count(len(positions), common, hits)
         near = self._copies.meet(at, now_ms=self._now_ms)
         is_sketched = self._sketches is not None and sequence.kind is Kind.RESPONSE
         if not len(hits.at) and not near and not is_sketched:
             return []
-        sink = Sink(
-            at=at, party=party, sequence=sequence, store=self._store,
-            keys=keys, tagged=tagged, masked=masked, pool_keys=pool_keys,
-        )  # fmt: skip
+        sink = self._sink(at)
         if self._sketches is not None and is_sketched:
-            explained = (~rare & ~masked) | self._allowed.holds(keys)
+            explained = sink.common(positions) | self._allowed.holds(sink.keys)
             self._sketches.add(sink, explained=explained, learning=self.learning)
         judged = [(each, self._judge.judge(*each)) for each in self._sinks(sink, hits)]
         findings = [one for (each, _), verdicts in judged for one in self._report(each, verdicts)]
@@ -215,7 +212,7 @@ class Detector:
         for other in np.unique(hits.other[~received]).tolist():
             given = ~received & (hits.other == other)
             source = np.full(int(given.sum()), current.at)
-            yield self._stored_sink(other), SinkHits(source, hits.at[given], hits.other_at[given])
+            yield self._sink(other), SinkHits(source, hits.at[given], hits.other_at[given])
 
     def _report(self, sink: Sink, verdicts: list[Verdict]) -> Iterator[Finding]:
         for attribution in self._attributor.attribute(sink, verdicts):
@@ -226,7 +223,7 @@ class Detector:
     def _copied(self, current: Sink, near: list[int]) -> Iterator[Finding]:
         """Yield a finding for each edited copy that no run has told already."""
         for at, sources in self._copies.pairs(current.at, near):
-            sink = current if at == current.at else self._stored_sink(at)
+            sink = current if at == current.at else self._sink(at)
             attribution = self._copies.judge(sink, sources)
             if attribution is not None:
                 self._copies.taint(at)
@@ -294,22 +291,21 @@ class Detector:
         self._reported_order.append((self._now_ms, finding_id))
         return True
 
-    def _stored_sink(self, at: int) -> Sink:
+    def _sink(self, at: int) -> Sink:
         sequence = self._store.items[at]
-        keys, masked = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
         return Sink(
             at=at, party=int(self._store.owners[at]) >> 1, sequence=sequence, store=self._store,
-            keys=keys, tagged=self._memory.tagged(keys), masked=masked,
-            pool_keys=self._index.pool_keys(keys, sequence.kv_pool),
+            memory=self._memory, salt=self._index.salt(sequence.kv_pool),
+            min_distinct=self._settings.filter.min_distinct, sampling=self._sampling,
         )  # fmt: skip
 
     def _take(
         self, sequence: Sequence, party: int, prepared: Prepared | None
-    ) -> tuple[Keys, Mask, Keys, Keys, Mask, int, int]:
+    ) -> tuple[Positions, Keys, int, int]:
         """Shingle and learn a sequence.
 
-        Return its keys, the masked ones, those of the pool, tags, the ones that are not common, and
-        how many are masked and how many common.
+        Return the positions and keys to index, how many shingles are masked, how many of the
+        picked ones common.
 
         What a sequence taught is taken back where it turns out to be somebody else's.
         """
@@ -322,19 +318,19 @@ class Detector:
         )
         if prepared is None:
             least = self._settings.filter.min_distinct
-            keys, masked, pool_keys, tagged, rare, first, low, common = take(
-                sequence.token_hashes, least, *known
-            )
+            taken = take(sequence.token_hashes, least, *self._sampling, *known)
         else:
-            keys, masked, _ = prepared
-            pool_keys, tagged, rare, first, low, common = learn_shown(keys, masked, *known)
-        self._memory.shown(tagged, first, party=party, seen_ms=sequence.started_at_ms)
-        return keys, masked, pool_keys, tagged, rare, low, common
+            keys, masked, picked = prepared
+            picked = ~masked if picked is None else picked
+            taken = learn_shown(keys, masked, picked, self._sampling.limit, *known)
+        positions, pool_keys, fresh, low, common = taken
+        self._memory.shown(fresh, party=party, seen_ms=sequence.started_at_ms)
+        return positions, pool_keys, low, common
 
-    def _count(self, shingles_seen: int, common: int, hits: Hits) -> None:
-        """Count a response's shingles, and those that other tenants have shown as well."""
+    def _count(self, indexed: int, common: int, hits: Hits) -> None:
+        """Count a response's picked shingles, and those that other tenants have shown as well."""
         self.stats.responses += 1
-        self.stats.response_shingles += shingles_seen
+        self.stats.response_shingles += indexed + common
         matched = _distinct(hits.at[hits.received]) if len(hits.at) else 0
         self.stats.overlapping_shingles += common + matched
         self._judge.count_common(common)

@@ -54,7 +54,7 @@ class OurIndex:
         self._keep = live // SEQUENCE_KEYS
         self._store = SequenceStore()
         self._index = PostingIndex(self._store, memory_bytes=1 << 32)
-        self._use = np.ones(SEQUENCE_KEYS, np.bool_)
+        self._positions = np.arange(SEQUENCE_KEYS, dtype=np.int32)
         self._tokens = np.empty(0, np.uint32)
         self.longest_ms = 0.0
         """CPU time of the longest step since a tenth of the window is full; compiling is over."""
@@ -77,8 +77,8 @@ class OurIndex:
             self._index.make_room(len(keys), self._store.expired(number - self._keep))
         )
         at = self._store.add(sequence, owner)
-        pool_keys = self._index.pool_keys(keys, "pool")
-        self._index.observe(pool_keys, self._use, at, window_ms=self._keep)
+        pool_keys = keys ^ self._index.salt("pool")
+        self._index.observe(pool_keys, self._positions, at, window_ms=self._keep)
 
     def bytes_per_posting(self) -> float:
         """Return bytes of the table per live posting."""

@@ -9,7 +9,7 @@ from detector.index.showings import Taint
 from detector.index.taint import TaintedShingles
 from detector.index.tenant_table import TenantTable
 from detector.settings import CommonnessSettings
-from detector.sketch.shingle import Keys, Mask
+from detector.sketch.shingle import Keys
 
 _NO_STATE = np.empty(0, np.uint64)
 
@@ -97,8 +97,8 @@ class Memory:
         """Return the keys by which this memory knows the shingles."""
         return keys
 
-    def shown(self, tagged: Keys, first: Mask, *, party: int, seen_ms: int) -> None:
-        """Hear of what a party has just shown, `first` where that was not remembered before."""
+    def shown(self, fresh: Keys, *, party: int, seen_ms: int) -> None:
+        """Hear of what a party has just shown and was not remembered to have shown before."""
 
     def taint(self, taint: Taint) -> None:
         """Taint shingles, and take back that their receiver has shown them since it got them."""

@@ -28,6 +28,10 @@ _GIVEN = np.int64(2 << 32)
 """Direction 2 of the kernel: the current sequence is the source."""
 
 
+Positions = NDArray[np.int32]
+"""Token offsets of shingles in their sequence, ascending."""
+
+
 class Hits(NamedTuple):
     """Pairs of equal shingles, one element per pair.
 
@@ -80,19 +84,17 @@ class PostingIndex:
         return self._table.rows
 
     def salt(self, pool: str) -> np.int64:
-        """Return what a pool's keys are combined with (exclusive or): pools never meet."""
+        """Return what a pool's keys are filed with (exclusive or): the match scope is one pool."""
         salt = self._salts.get(pool)
         if salt is None:
             digest = xxhash.xxh3_64_intdigest(pool.encode())
             salt = self._salts[pool] = np.uint64(digest).view(np.int64)
         return salt
 
-    def pool_keys(self, keys: Keys, pool: str) -> Keys:
-        """Return the keys as they are filed: the match scope is one pool."""
-        return keys ^ self.salt(pool)
-
-    def observe(self, pool_keys: Keys, use: Mask, current: int, *, window_ms: int) -> Hits:
-        """Probe and insert the used keys of the sequence at `current`; return the pairs found.
+    def observe(
+        self, pool_keys: Keys, positions: Positions, current: int, *, window_ms: int
+    ) -> Hits:
+        """Probe and insert keys at their positions in the sequence `current`; return the pairs.
 
         Call `make_room` before. Sweeps a little of the table as it goes.
         """
@@ -101,7 +103,7 @@ class PostingIndex:
         following = 0
         while True:
             written, following = postings.probe_insert(
-                slots, pool_keys, use, following, current, self._gone,
+                slots, pool_keys, positions, following, current, self._gone,
                 store.owners, store.starts, store.ends, store.orders, window_ms, self._buffer,
             )  # fmt: skip
             if following == len(pool_keys):

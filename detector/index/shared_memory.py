@@ -15,7 +15,7 @@ from detector.index.tenant_table import mark_of
 from detector.kernels import showings as kernel
 from detector.kernels.siphash import tags
 from detector.settings import CommonnessSettings
-from detector.sketch.shingle import Keys, Mask
+from detector.sketch.shingle import Keys
 from detector.sketch.siphash import initial_state
 from detector.sketch.tag_keys import TagKeys
 
@@ -57,9 +57,8 @@ class SharedMemory(Memory):
         """Return the tag of every shingle."""
         return tags(self._state, keys)  # type: ignore[no-any-return]
 
-    def shown(self, tagged: Keys, first: Mask, *, party: int, seen_ms: int) -> None:
+    def shown(self, fresh: Keys, *, party: int, seen_ms: int) -> None:
         """Keep the first showings of a party to be told; a repeat costs nothing."""
-        fresh = tagged[first]
         if len(fresh):
             self._new.append(Showings(fresh, np.full(len(fresh), mark_of(party, seen_ms))))
 

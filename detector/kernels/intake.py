@@ -1,4 +1,4 @@
-"""One pass over a new sequence: its shingles, which of them are tainted or common (numba)."""
+"""One pass over a new sequence: shingle, sample, learn, and keep what is to index (numba)."""
 
 import numpy as np
 
@@ -6,47 +6,58 @@ from detector.kernels.cache import njit
 from detector.kernels.shingle import shingles
 from detector.kernels.siphash import tags
 from detector.kernels.tenants import contains, learn
+from detector.kernels.winnow import sample
 
 
 @njit(nogil=True, cache=True)
 def take(
-    tokens, min_distinct, state, maybe, tainted, old_tainted,
+    tokens, min_distinct, window, limit, state, maybe, tainted, old_tainted,
     slots, shared, mark, salt,
 ):  # fmt: skip
-    """Shingle a sequence and learn it; return (keys, masked) and what `learn_shown` returns."""
+    """Shingle a sequence and sample it as `Sampling` says; return what `learn_shown` returns."""
     keys, masked = shingles(tokens, min_distinct)
-    pool_keys, tagged, rare, first, low, common = learn_shown(
-        keys, masked, state, maybe, tainted, old_tainted,
-        slots, shared, mark, salt,
-    )  # fmt: skip
-    return keys, masked, pool_keys, tagged, rare, first, low, common
+    picked = sample(keys, masked, window) if window else ~masked
+    return learn_shown(
+        keys, masked, picked, limit, state, maybe, tainted, old_tainted, slots, shared, mark, salt
+    )
 
 
 @njit(nogil=True, cache=True)
 def learn_shown(
-    keys, masked, state, maybe, tainted, old_tainted,
+    keys, masked, picked, limit, state, maybe, tainted, old_tainted,
     slots, shared, mark, salt,
 ):  # fmt: skip
-    """Return (pool_keys, tagged, rare, first, low, common).
+    """Learn a sequence's shingles; return (positions, pool_keys, fresh, low, common).
 
-    What is neither masked nor tainted is learned under `mark`. `pool_keys` are the keys as they
-    are filed in `postings`, `tagged` those by which the memory knows the shingles: their tags under
-    `state`, or the keys themselves if it is empty. `rare` is True where a shingle is neither masked
-    nor common for everybody, `first` where the memory did not know that the mark's party has shown
-    it. `low` counts the masked shingles, `common` those that are neither masked nor rare.
+    What is picked or at most `limit`, and not tainted, is learned under `mark`. `positions` are
+    those of the picked shingles that are not common for everybody, `pool_keys` their keys as they
+    are filed in `postings`. The memory knows shingles by their tags under `state`, or by their keys
+    if it is empty; `fresh` are the tags of which it did not know that the mark's party has shown
+    them, none without a state. `low` counts the masked shingles, `common` the picked ones that
+    everybody shows.
     """
-    pool_keys = keys ^ salt
-    tagged = tags(state, keys) if len(state) else keys
-    rare = ~masked
-    use = rare.copy()
-    first = np.zeros(len(keys), np.bool_)
-    found = contains(maybe, tainted, old_tainted, tagged)
-    for i in range(len(keys)):
-        use[i] &= not found[i]
-    learn(slots, shared, tagged, use, rare, first, mark)
+    positions = np.empty(len(keys), np.int32)
+    shown = np.empty(len(keys), np.int64)
+    count = 0
     low = 0
-    uncommon = 0
-    for i in range(len(keys)):
+    for i in range(len(keys)):  # without a branch: which ones are taken is not predictable
+        positions[count] = i
+        shown[count] = keys[i]
+        count += picked[i] | ((keys[i] <= limit) & (not masked[i]))
         low += masked[i]
-        uncommon += rare[i]
-    return pool_keys, tagged, rare, first, low, len(keys) - low - uncommon
+    shown = shown[:count]
+    tagged = tags(state, shown) if len(state) else shown
+    use = ~contains(maybe, tainted, old_tainted, tagged)
+    rare = np.ones(count, np.bool_)
+    first = np.zeros(count, np.bool_)
+    learn(slots, shared, tagged, use, rare, first, mark)
+    fresh = tagged[first] if len(state) else tagged[:0]
+    kept = 0
+    common = 0
+    for i in range(count):
+        at = positions[i]
+        positions[kept] = at
+        shown[kept] = shown[i] ^ salt
+        kept += picked[at] & rare[i]
+        common += picked[at] & (not rare[i])
+    return positions[:kept], shown[:kept], fresh, low, common

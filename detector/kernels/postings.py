@@ -82,7 +82,7 @@ def _direction(other, current, owners, starts, ends, orders, window):
 
 
 @njit(nogil=True, cache=True)
-def _report(table, row, i, current, expired, owners, starts, ends, orders, window, hits, written):
+def _report(table, row, at, current, expired, owners, starts, ends, orders, window, hits, written):
     """Write the hits of another owner's row: its last posting and, if it differs, its first."""
     word = table[row + _ONE]
     last = last_of(word)
@@ -90,7 +90,7 @@ def _report(table, row, i, current, expired, owners, starts, ends, orders, windo
     if way:
         hits[written, 0] = last
         hits[written, 1] = table[row] & _POSITION
-        hits[written, 2] = (way << 32) | i
+        hits[written, 2] = (way << 32) | at
         written += 1
     first = first_of(word)
     if expired <= first != last:
@@ -98,16 +98,16 @@ def _report(table, row, i, current, expired, owners, starts, ends, orders, windo
         if way:
             hits[written, 0] = first
             hits[written, 1] = (word >> _FIRST_AT) & _POSITION
-            hits[written, 2] = (way << 32) | i
+            hits[written, 2] = (way << 32) | at
             written += 1
     return written
 
 
 @njit(nogil=True, cache=True)
 def probe_insert(
-    table, keys, use, begin, current, expired, owners, starts, ends, orders, window, hits
+    table, keys, positions, begin, current, expired, owners, starts, ends, orders, window, hits
 ):
-    """Look every used key up, report pairs that fit the window, and insert it.
+    """Look every key up, report pairs that fit the window, and insert it with its position.
 
     Sequences below `expired` have left the window: their rows match nothing and are used again.
     `hits` has shape (capacity, 3): other sequence, other position, direction << 32 | position.
@@ -116,6 +116,7 @@ def probe_insert(
     """
     mask = (_TAG, _SEQUENCE)
     found = room()
+    use = np.ones(len(keys), np.bool_)
     number = np.int64(current + 1)
     fresh = (number << _FIRST) | number
     written = 0
@@ -128,16 +129,17 @@ def probe_insert(
         for i in range(first, end):
             row = found[0, i - first]
             word = table[row + _ONE]
+            at = np.int64(positions[i])
             if (row != NOWHERE) & ((word & _SEQUENCE) <= expired):
                 added += word == 0
-                table[row] = (keys[i] & _TAG) | i
-                table[row + _ONE] = fresh | (np.int64(i) << _FIRST_AT)
-            elif use[i]:
+                table[row] = (keys[i] & _TAG) | at
+                table[row + _ONE] = fresh | (at << _FIRST_AT)
+            else:
                 if written + 2 * HIT_CAP > len(hits):
                     table[USED] += added
                     return written, i
                 written, more = _meet(
-                    table, keys[i], i, current, expired,
+                    table, keys[i], at, current, expired,
                     owners, starts, ends, orders, window, hits, written,
                 )  # fmt: skip
                 added += more
@@ -147,7 +149,7 @@ def probe_insert(
 
 @njit(nogil=True, cache=True)
 def _meet(
-    table, key, i, current, expired, owners, starts, ends, orders, window, hits, written
+    table, key, at, current, expired, owners, starts, ends, orders, window, hits, written
 ):  # fmt: skip
     """Look up and insert a key of which there may be a row; return (hits written, rows added)."""
     size = np.uint64(len(table))
@@ -173,19 +175,19 @@ def _meet(
                 others += 1
                 if others <= HIT_CAP:
                     written = _report(
-                        table, row, i, current, expired,
+                        table, row, at, current, expired,
                         owners, starts, ends, orders, window, hits, written,
                     )  # fmt: skip
         if seen & _VALUES:
             break
         bucket += STEP
     if own < size:
-        _repeat(table, own, tag | i, current, expired)
+        _repeat(table, own, tag | at, current, expired)
     elif others < OWNER_CAP and free < size:
         added = table[free + _ONE] == 0
         number = np.int64(current + 1)
-        table[free] = tag | i
-        table[free + _ONE] = (number << _FIRST) | (np.int64(i) << _FIRST_AT) | number
+        table[free] = tag | at
+        table[free + _ONE] = (number << _FIRST) | (at << _FIRST_AT) | number
         return written, np.int64(added)
     return written, np.int64(0)
 

@@ -3,21 +3,19 @@
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.index.tenant_table import TenantTable
 from detector.kernels.explain import explain_hits
 from detector.match.allow_list import AllowList
+from detector.match.between import Codes, spread
 from detector.match.question import last_user_turn, same_question, shown_in_same_turns
 from detector.match.reasons import CODES, UNEXPLAINED, Reason
 from detector.match.sink import Sink, SinkHits
 from detector.model import Kind, Role, Sequence
 from detector.settings import FilterSettings
 from detector.sketch.shingle import SHINGLE_TOKENS, shingle_keys
-
-Codes = NDArray[np.uint8]
 
 
 class ExplanationFilter:
@@ -42,16 +40,21 @@ class ExplanationFilter:
         """Return what the receiver's prompts, the commonness and the history explain.
 
         `exact` also looks the shingles up in the request's own prompt instead of the window's
-        postings alone, which a sampled or capped index holds only in part.
+        postings alone, which a sampled or capped index holds only in part, and asks the remembered
+        shingles of a run, whose hits must ascend, about those between them.
         """
-        codes = explain_hits(
+        codes: Codes = explain_hits(
             hits.sink_at, hits.source, sink.tagged, sink.pool_keys,
             sink.party, sink.sequence.started_at_ms, self._store.owners, self._store.starts,
             *self._index.table, *self._seen.tables,
         )  # fmt: skip
-        if exact and len(sink.own_prompt):
-            codes[np.isin(sink.keys[hits.sink_at], sink.own_prompt)] = CODES[Reason.OWN_PROMPT]
-        return codes  # type: ignore[no-any-return]
+        if not exact:
+            return codes
+        own = np.isin(sink.keys[hits.sink_at], sink.own_prompt)
+        if sink.sampling.window:
+            codes = spread(np.where(own, UNEXPLAINED, codes), sink.remembered[hits.sink_at])
+        codes[own] = CODES[Reason.OWN_PROMPT]
+        return codes
 
     def by_pair(self, sink: Sink, source: Sequence) -> Codes:
         """Return one code per token offset of the source's shingles, from what is true of the pair.

@@ -13,7 +13,8 @@ from detector.kernels import runs as run_kernels
 from detector.kernels.overlap import held
 from detector.kernels.shingle import shingles
 from detector.match.allow_list import AllowList
-from detector.match.explanation import Codes, ExplanationFilter
+from detector.match.between import Codes
+from detector.match.explanation import ExplanationFilter
 from detector.match.reasons import CODES, REASONS, UNEXPLAINED, Reason
 from detector.match.sink import Sink, SinkHits
 from detector.match.verdict import Verdict
@@ -26,11 +27,11 @@ an adversary can cause with one response."""
 
 
 class _MeasuredRun(NamedTuple):
-    """A run: its unexplained shingles, all its shingles, equal tokens, longest chain, reasons."""
+    """A run: its unexplained and remembered shingles, equal tokens, longest chain, reasons."""
 
     run: Run
     keys: Keys
-    whole: Keys
+    remembered: Keys
     equal: Mask
     chain: tuple[int, int]
     codes: NDArray[np.int64]
@@ -117,7 +118,7 @@ class Judge:
             keys=distinct(np.concatenate([one.keys for one in found])),
             matched_tokens=int(np.count_nonzero(matched)),
             matched_shingles=held(shingles(source.token_hashes, 1)[0], sink.keys),
-            rarity=self._rarity(sink, at, found[0].whole),
+            rarity=self._rarity(sink, at, found[0].remembered),
             reasons=_by_reason(np.sum([one.codes for one in found], axis=0)),
         )
 
@@ -144,7 +145,7 @@ class Judge:
                 unexplained=longest,
             ),
             sink.tagged[open_at],
-            sink.tagged[sink_at],
+            sink.tagged[sink_at[sink.remembered[sink_at]]],
             equal,
             (begin + first, begin + last),
             np.bincount(codes, minlength=len(self._explained)),

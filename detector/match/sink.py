@@ -6,8 +6,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from detector.index.memory import Memory
+from detector.index.postings import Positions
+from detector.index.selection import Sampling
 from detector.index.sequences import SequenceStore
+from detector.kernels.shingle import shingles
+from detector.match.between import spread
 from detector.match.question import last_user_turn
+from detector.match.reasons import UNEXPLAINED
 from detector.model import Hashes, Sequence
 from detector.sketch.shingle import Keys, Mask, distinct, shingle_keys
 
@@ -16,17 +22,54 @@ from detector.sketch.shingle import Keys, Mask, distinct, shingle_keys
 class Sink:
     """A response under judgement: its position in the store, its party, its shingles.
 
-    `tagged` are the keys by which the memory knows the shingles, in the order of `keys`.
+    `salt` is that of its pool; `sampling` says which shingles index and memory know.
     """
 
     at: int
     party: int
     sequence: Sequence
-    store: SequenceStore
-    keys: Keys = field(repr=False)
-    tagged: Keys = field(repr=False)
-    masked: Mask = field(repr=False)
-    pool_keys: Keys = field(repr=False)
+    store: SequenceStore = field(repr=False)
+    memory: Memory = field(repr=False)
+    salt: np.int64
+    min_distinct: int
+    sampling: Sampling
+
+    @cached_property
+    def shingles(self) -> tuple[Keys, Mask]:
+        """The keys of its shingles, and which of them are of low complexity."""
+        return shingles(self.sequence.token_hashes, self.min_distinct)  # type: ignore[no-any-return]
+
+    @property
+    def keys(self) -> Keys:
+        """The keys of its shingles."""
+        return self.shingles[0]
+
+    @property
+    def masked(self) -> Mask:
+        """True for the shingles of low complexity."""
+        return self.shingles[1]
+
+    @cached_property
+    def remembered(self) -> Mask:
+        """True for the shingles that the memory may know."""
+        return self.sampling.remembered(self.keys, self.masked)
+
+    @cached_property
+    def pool_keys(self) -> Keys:
+        """The keys as they are filed in the index."""
+        return self.keys ^ self.salt
+
+    @cached_property
+    def tagged(self) -> Keys:
+        """The keys by which the memory knows the shingles."""
+        return self.memory.tagged(self.keys)
+
+    def common(self, indexed: Positions) -> Mask:
+        """Return which shingles everybody shows: those picked that are not among the indexed."""
+        picked = self.sampling.picked(self.keys, self.masked)
+        codes = picked.astype(np.uint8)
+        codes[indexed] = UNEXPLAINED
+        return spread(codes, picked).astype(np.bool_) & ~self.masked
 
     @cached_property
     def own_prompt(self) -> Keys:

@@ -26,8 +26,9 @@ _real_take = getattr(pipeline, "take")  # noqa: B009 - a name that the module on
 
 
 def _take(*given: Any) -> tuple[Any, ...]:
-    keys, masked, pool_keys, _, *rest = _real_take(*given)
-    return keys, masked, pool_keys, keys, *rest
+    *_, salt = given
+    positions, pool_keys, _, *rest = _real_take(*given)
+    return positions, pool_keys, pool_keys ^ salt, *rest
 
 
 def _tagged(_memory: SharedMemory, keys: Keys) -> Keys:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from detector.index import postings
 from detector.index.bucket_table import BUCKETS_PER_KEY, BucketTable
-from detector.index.postings import PostingIndex
+from detector.index.postings import Positions, PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.kernels import buckets
 from detector.kernels.buckets import STEP, USED, WIDER, home, place
@@ -24,6 +24,11 @@ from tests.unit.sequences import found, pairs, prompt, response, sequence, text
 
 WINDOW_MS, KEEP_MS = 900_000, 960_000
 LARGE = 1 << 30
+
+
+def positions(count: int) -> Positions:
+    """Return those of so many shingles in a row."""
+    return np.arange(count, dtype=np.int32)
 
 
 class Pair:
@@ -41,8 +46,7 @@ class Pair:
         self.store.release(gone)
         self.model.gone = self.dropped + gone
         at = self.store.add(one, party)
-        use = np.ones(len(keys), np.bool_)
-        hits = self.index.observe(keys, use, at, window_ms=WINDOW_MS)
+        hits = self.index.observe(keys, positions(len(keys)), at, window_ms=WINDOW_MS)
         order = int(self.store.orders[at])
         return as_listed(hits, self.dropped), self.model.observe(keys.tolist(), one, party, order)
 
@@ -144,7 +148,7 @@ def test_the_byte_budget_holds_and_evictions_are_counted(memory_bytes: int) -> N
         store.release(gone)
         at = store.add(prompt("a", f"{number}", number, text(1, 1)), 1)
         keys = shingle_keys(text(number, MAX_SEQUENCE_TOKENS))
-        index.observe(keys, np.ones(full, np.bool_), at, window_ms=WINDOW_MS)
+        index.observe(keys, positions(full), at, window_ms=WINDOW_MS)
         assert index.nbytes <= memory_bytes
     assert index.evicted_sequences == gone > 0
     assert index.rows == index.live_postings(gone) == (10 - gone) * full
@@ -158,7 +162,7 @@ def test_room_that_an_eviction_has_used_is_not_spent_again(monkeypatch: pytest.M
         store.release(index.make_room(count, 0))
         at = store.add(prompt("a", f"{number}", number, text(1, 1)), 1)
         keys = shingle_keys(text(number, count + 9))
-        index.observe(keys, np.ones(count, np.bool_), at, window_ms=WINDOW_MS)
+        index.observe(keys, positions(count), at, window_ms=WINDOW_MS)
         assert index.rows <= 1000 * postings.LOAD_LIMIT
     assert index.evicted_sequences > 2
 
@@ -196,7 +200,7 @@ def test_growing_to_two_million_postings_moves_a_bounded_part_at_a_time(
         return moved[-1]
 
     monkeypatch.setattr(buckets, "grow", counted)
-    use, rng = np.ones(1000, np.bool_), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     most, homes = 0, index.table[0][WIDER]
     growths = 0
     for number in range(2000):
@@ -204,7 +208,7 @@ def test_growing_to_two_million_postings_moves_a_bounded_part_at_a_time(
         store.release(index.make_room(1000, 0))
         at = store.add(prompt("a", f"{number}", number, text(1, 1)), 1)
         keys = rng.integers(-(1 << 63), (1 << 63) - 1, 1000)
-        index.observe(keys, use, at, window_ms=WINDOW_MS)
+        index.observe(keys, positions(1000), at, window_ms=WINDOW_MS)
         if number >= 100:
             most = max(most, sum(moved))
         growths += index.table[0][WIDER] != homes
@@ -217,13 +221,13 @@ def test_growing_to_two_million_postings_moves_a_bounded_part_at_a_time(
 
 
 def test_a_small_table_takes_little_of_the_memory_that_it_may_take() -> None:
-    keys, use = shingle_keys(text(1, 1009)), np.ones(1000, np.bool_)
+    keys = shingle_keys(text(1, 1009))
     before, held = _resident(), []
     for _ in range(64):
         index = PostingIndex(store := SequenceStore(), memory_bytes=LARGE)
         index.make_room(len(keys), 0)
         at = store.add(prompt("a", "1", 0, text(1, 1)), 1)
-        index.observe(keys, use, at, window_ms=WINDOW_MS)
+        index.observe(keys, positions(1000), at, window_ms=WINDOW_MS)
         held.append(index)
     assert _resident() - before < len(held) * 1024**2
 
@@ -262,11 +266,10 @@ def test_a_table_loses_and_doubles_nothing_at_any_point_of_its_growth(
 def test_a_key_with_1000_owners_stays_bounded() -> None:
     index = PostingIndex(store := SequenceStore(), memory_bytes=LARGE)
     keys = shingle_keys(text(1, 30))
-    use = np.ones(len(keys), np.bool_)
     hits = 0
     for party in range(1, 1001):
         at = store.add(response(f"t{party}", "r", party / 10, text(1, 1)), party)
-        made = index.observe(keys, use, at, window_ms=WINDOW_MS)
+        made = index.observe(keys, positions(len(keys)), at, window_ms=WINDOW_MS)
         assert party == 1 or 0 in made.other, "the first owner is never displaced"
         hits = max(hits, len(made.at))
     assert index.rows == len(keys) * OWNER_CAP
@@ -304,21 +307,24 @@ def test_more_hits_than_the_buffer_holds_are_all_returned() -> None:
     assert len(hits) == HIT_CAP * 3000
 
 
-def test_unused_keys_are_neither_probed_nor_kept() -> None:
+def test_a_sampled_key_keeps_its_position_in_the_sequence() -> None:
     both = Pair()
     keys = shingle_keys(text(1, 30))
     both.observe(prompt("a", "1", 0, text(1, 1)), 1, keys)
     at = both.store.add(response("b", "2", 1, text(1, 1)), 2)
-    use = np.arange(len(keys)) % 3 == 0
-    hits = both.index.observe(keys, use, at, window_ms=WINDOW_MS)
-    assert hits.at.tolist() == np.flatnonzero(use).tolist()
-    assert both.index.rows == len(keys) + use.sum()
+    third = positions(len(keys))[::3]
+    hits = both.index.observe(keys[third], third, at, window_ms=WINDOW_MS)
+    assert hits.at.tolist() == hits.other_at.tolist() == third.tolist()
+    assert both.index.rows == len(keys) + len(third)
+    later = both.store.add(response("c", "3", 2, text(1, 1)), 3)
+    again = both.index.observe(keys[third], third, later, window_ms=WINDOW_MS)
+    assert set(again.other_at.tolist()) == set(third.tolist())
 
 
 def test_pools_never_meet() -> None:
     both = Pair()
     keys = shingle_keys(text(1, 30))
-    filed = [both.index.pool_keys(keys, pool) for pool in ("p", "q", "p")]
+    filed = [keys ^ both.index.salt(pool) for pool in ("p", "q", "p")]
     assert np.array_equal(filed[0], filed[2])
     assert not np.isin(filed[0], filed[1]).any()
 
@@ -346,9 +352,9 @@ def test_no_posting_of_a_sample_is_lost() -> None:
     held = 0
     for number in range(200):
         keys = draw.integers(-(1 << 63), (1 << 63) - 1, 1_000)
-        use = winnow(keys, 8)
-        held += int(use.sum())
+        picked = np.flatnonzero(winnow(keys, 8)).astype(np.int32)
+        held += len(picked)
         index.make_room(len(keys), 0)
         at = store.add(response("t", str(number), 0, text(number, 10)), 1)
-        index.observe(index.pool_keys(keys, "pool"), use, at, window_ms=300_000)
+        index.observe(keys[picked] ^ index.salt("pool"), picked, at, window_ms=300_000)
     assert index.live_postings(0) == held

@@ -6,9 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from detector.index.selection import selected
+from detector.index.memory import Memory
+from detector.index.selection import REMEMBERED_PER_WINDOW, sampling_of
+from detector.kernels.buckets import USED
+from detector.kernels.shingle import shingles
 from detector.kernels.winnow import sample
-from detector.settings import DetectionSettings, IndexSettings
+from detector.settings import DetectionSettings, FilterSettings, IndexSettings
 from detector.sketch.batch import Prepared
 from tests.unit.sequences import LEARNED, detector, found, join, pairs, prompt, response, text
 
@@ -22,13 +25,17 @@ def winnowing(window: int) -> IndexSettings:
     return IndexSettings(sampling="winnow", winnow_window=window)
 
 
+def winnowed(window: int) -> DetectionSettings:
+    return DetectionSettings(commonness=LEARNED, index=winnowing(window))
+
+
 def use_of(keys: NDArray[np.int64], window: int, masked: set[int], common: set[int]) -> set[int]:
     """Return the positions that are indexed; what is masked or common goes by the key."""
     is_masked = np.isin(keys, np.array(sorted(masked), np.int64))
     rare = ~is_masked & ~np.isin(keys, np.array(sorted(common), np.int64))
-    use = selected(winnowing(window), keys, is_masked, rare)
-    assert not (use & ~rare).any()
-    return set(np.flatnonzero(use).tolist())
+    picked = sampling_of(winnowing(window)).picked(keys, is_masked)
+    assert not (picked & is_masked).any()
+    return set(np.flatnonzero(picked & rare).tolist())
 
 
 @FIXED
@@ -53,19 +60,75 @@ def test_every_rare_run_of_a_window_shares_a_pick(window: int, data: st.DataObje
         assert shared & set(range(begin, begin + window))
 
 
-def test_a_sample_made_by_a_backend_loses_its_common_shingles_too() -> None:
+def test_without_winnowing_everything_that_is_not_masked_is_the_sample() -> None:
+    masked = np.arange(500) % 3 == 0
     keys = np.random.default_rng(1).integers(-(1 << 63), (1 << 63) - 1, 500)
-    masked, rare = np.zeros(500, np.bool_), np.arange(500) % 3 > 0
-    made = Prepared(keys, masked, sample(keys, masked, 8))
-    expected = selected(winnowing(8), keys, masked, rare)
-    np.testing.assert_array_equal(selected(winnowing(8), keys, masked, rare, made), expected)
-    assert 0 < expected.sum() < sample(keys, masked, 8).sum()
+    every = sampling_of(IndexSettings())
+    np.testing.assert_array_equal(every.picked(keys, masked), ~masked)
+    np.testing.assert_array_equal(every.remembered(keys, masked), ~masked)
+
+
+@pytest.mark.parametrize("window", [2, 3, 4, 8, 16, 64])
+def test_nearly_every_pick_is_remembered_wherever_it_stands(window: int) -> None:
+    sampling = sampling_of(winnowing(window))
+    keys = np.random.default_rng(window).integers(-(1 << 63), (1 << 63) - 1, 200_000)
+    masked = np.arange(len(keys)) % 10 == 0
+    picked = sampling.picked(keys, masked)
+    remembered = sampling.remembered(keys, masked)
+    assert not (picked & ~remembered).any()
+    assert not (remembered & masked).any()
+    by_chance = picked & (keys > sampling.limit)
+    assert by_chance.sum() <= picked.sum() * 0.06
+    share = min(REMEMBERED_PER_WINDOW / window, 1)
+    assert remembered.sum() == pytest.approx(len(keys) * 0.9 * share, rel=0.04)
+
+
+def test_a_sample_made_by_a_backend_is_learned_and_indexed_alike() -> None:
+    """Findings, postings and memory are those of a detector that samples itself."""
+    made, own = (detector(winnowed(8)) for _ in range(2))
+    phrase, secret = text(1, 60), text(2, 60)
+    for number, tenant in enumerate("xyzab"):
+        tokens = join(text(10 + number, 100), phrase, secret if tenant in "ab" else text(3, 9))
+        kind = response if tenant == "b" else prompt
+        one = kind(tenant, f"{number}", number, tokens)
+        keys, masked = shingles(tokens, FilterSettings().min_distinct)
+        prepared = Prepared(keys, masked, sample(keys, masked, 8))
+        assert made.observe(one, prepared) == own.observe(one)
+    assert made.stats == own.stats
+    assert made.stats.findings == 1
+    assert made.live_postings == own.live_postings
+
+
+def test_the_memory_of_a_day_holds_the_sample_and_no_more() -> None:
+    held = []
+    for index in (winnowing(8), IndexSettings()):
+        memory = Memory(LEARNED)
+        by = detector(DetectionSettings(commonness=LEARNED, index=index), memory=memory)
+        for number in range(20):
+            by.warm(prompt("a", f"{number}", number, text(number, 1_000)))
+        held.append(int(memory.seen.tables[0][USED]))
+    assert held[0] / held[1] == pytest.approx(REMEMBERED_PER_WINDOW / 8, rel=0.05)
+
+
+def test_stock_phrases_of_any_length_explain_themselves_whatever_stands_around_them() -> None:
+    """By picks alone those shorter than a window and 9 tokens would be known by chance only."""
+    by, flagged = detector(winnowed(8)), 0
+    for number in range(200):
+        phrase = text(500 + number, 10 + number % 20)
+        for tenant in "xyz":
+            around = [text(3 * (2 * number + side) + ord(tenant), 40) for side in range(2)]
+            by.warm(prompt(tenant, f"{tenant}{number}", -1000, join(around[0], phrase, around[1])))
+        at = 10 * number
+        told = prompt("a", f"a{number}", at, join(text(9_000 + at, 30), phrase))
+        heard = response("b", f"b{number}", at + 5, join(text(9_001 + at, 30), phrase))
+        flagged += bool(found([told, heard], by=by))
+    assert flagged <= 4
 
 
 @pytest.mark.parametrize("window", [2, 8, 16])
 def test_a_rare_run_between_stock_phrases_is_found(window: int) -> None:
     """The stock phrases beside it are common, and not one of them is indexed."""
-    by = detector(DetectionSettings(commonness=LEARNED, index=winnowing(window)))
+    by = detector(winnowed(window))
     phrases = [text(9000 + number, 60) for number in range(40)]
     for number, phrase in enumerate(phrases):
         for tenant in ("x", "y", "z"):
