@@ -37,7 +37,7 @@ class Role(enum.StrEnum):
     TEMPLATE = "template"
 
 
-class Span(msgspec.Struct, frozen=True, array_like=True):
+class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Half-open token range [start, end) of a prompt, written by `role`."""
 
     role: Role
@@ -45,7 +45,7 @@ class Span(msgspec.Struct, frozen=True, array_like=True):
     end: int
 
 
-class Sequence(msgspec.Struct, kw_only=True, eq=False):
+class Sequence(msgspec.Struct, kw_only=True, eq=False, gc=False):
     """One prompt or one response of one request, as keyed token hashes.
 
     `token_hashes` has shape (token_count,) and dtype uint32. `started_at_ms` is the arrival of
