@@ -81,12 +81,10 @@ class Detector:
         self._digester = digester
         self._memory = Memory(settings.commonness) if memory is None else memory
         self._seen, self._tainted = self._memory.seen, self._memory.tainted
-        self._sampling = sampling_of(settings.index)
-        self._window_ms = settings.window.length_ms
+        self._sampling, self._window_ms = sampling_of(settings.index), settings.window.length_ms
         self._store = SequenceStore()
-        self._index = PostingIndex(
-            self._store, memory_bytes=index_bytes or settings.index.memory_bytes
-        )
+        nbytes = index_bytes or settings.index.memory_bytes
+        self._index = PostingIndex(self._store, memory_bytes=nbytes)
         self._judge = Judge(
             settings.filter,
             store=self._store,
@@ -98,7 +96,7 @@ class Detector:
             store=self._store,
             index=self._index,
             tainted=self._tainted,
-            window_ms=settings.window.length_ms,
+            window_ms=self._window_ms,
             sampled_from=max(self._sampling.window, 1),
         )
         self._copies = Copies(
@@ -106,9 +104,9 @@ class Detector:
             store=self._store,
             index=CopyIndex(settings.copies, self._store, keep_ms=settings.window.keep_ms),
             explanations=self._judge.explanations,
-            window_ms=settings.window.length_ms,
+            window_ms=self._window_ms,
         )
-        self._density = PoolDensity(window_ms=settings.window.length_ms)
+        self._density = PoolDensity(window_ms=self._window_ms)
         self._sessions = SessionRepeats(keep_ms=settings.window.keep_ms)
         self._reported: dict[str, int] = {}
         self._reported_order: deque[tuple[int, str]] = deque()
@@ -187,8 +185,15 @@ class Detector:
         is_sketched = self._sketches is not None and sequence.kind is Kind.RESPONSE
         if not len(hits.at) and not near and not is_sketched:
             return []
-        sink = self._sink(at)
-        if self._sketches is not None and is_sketched:
+        findings = self._findings(self._sink(at), positions, hits, near)
+        self.stats.findings += len(findings)
+        return findings
+
+    def _findings(
+        self, sink: Sink, positions: Positions, hits: Hits, near: list[int]
+    ) -> list[Finding]:
+        """Judge what a sequence has met, in both directions; `positions` are those indexed."""
+        if self._sketches is not None and sink.sequence.kind is Kind.RESPONSE:
             explained = sink.common(positions) | self._allowed.holds(sink.keys)
             self._sketches.add(sink, explained=explained, learning=self.learning)
         judged = [(each, self._judge.judge(*each)) for each in self._sinks(sink, hits)]
@@ -196,7 +201,6 @@ class Detector:
         for (each, _), verdicts in judged:
             self._taint(each, verdicts)
         findings += self._copied(sink, near)
-        self.stats.findings += len(findings)
         return findings
 
     def _sinks(self, current: Sink, hits: Hits) -> Iterator[tuple[Sink, SinkHits]]:
