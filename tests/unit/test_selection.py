@@ -78,9 +78,9 @@ def test_nearly_every_pick_is_remembered_wherever_it_stands(window: int) -> None
     assert not (picked & ~remembered).any()
     assert not (remembered & masked).any()
     by_chance = picked & (keys > sampling.limit)
-    assert by_chance.sum() <= picked.sum() * 0.07
+    assert by_chance.sum() <= picked.sum() * 0.08
     share = min(REMEMBERED_PER_WINDOW / window, 1)
-    assert remembered.sum() == pytest.approx(len(keys) * 0.9 * share, rel=0.04)
+    assert remembered.sum() == pytest.approx(len(keys) * 0.9 * share, rel=0.06)
 
 
 def test_a_sample_made_by_a_backend_is_learned_and_indexed_alike() -> None:
