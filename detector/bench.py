@@ -144,9 +144,9 @@ class _Ours:
         self._detector = Detector(settings)
         self._count = 0
         day_ms = settings.commonness.horizon_ms
-        for number, phrase in enumerate(traffic.phrases * COMMON_TENANTS):
-            hashes = traffic.table[phrase]
-            self._detector.warm(self._next(hashes, at_ms=number // PHRASES - day_ms))
+        for phrase in traffic.phrases:
+            for _ in range(COMMON_TENANTS):  # whose turns come one after the other
+                self._detector.warm(self._next(traffic.table[phrase], at_ms=-day_ms))
         for number in range(LIVE_POSTINGS * 3 // RESPONSE_TOKENS):
             self._detector.warm(self._next(traffic.response(), at_ms=number - day_ms))
         for _ in range(LIVE_POSTINGS // 2 // RESPONSE_TOKENS):

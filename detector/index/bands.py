@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from detector.errors import UsageError
 from detector.kernels import bands as kernel
+from detector.model import Hashes
 from detector.sketch.header import SketchHeader
 from detector.sketch.lsh import BandShape
-from detector.sketch.minhash import Signatures, Sketches
+from detector.sketch.minhash import Sketches, permutations
 
 LOAD_LIMIT = 0.6
 """Used share of the table at most. With 16 bytes a row a band key takes 27 bytes when full."""
@@ -49,6 +50,7 @@ class BandIndex:
             )
         self._header = header
         self._shape = shape
+        self._permutations = permutations(header)
         self._most = most_candidates
         self._oldest = 0
         self._next = 0
@@ -107,16 +109,16 @@ class BandIndex:
         near = similarity >= at_least
         return Similar(numbers[near], similarity[near])
 
-    def meet(self, values: Signatures, time_ms: int, *, at_least: float) -> Numbers:
-        """Do `similar` and then `insert` for one sketch, ten times as fast; return the numbers.
+    def meet(self, tokens: Hashes, salt: np.uint32, time_ms: int, *, at_least: float) -> Numbers:
+        """Do `similar` and then `insert` for one text, ten times as fast; return the numbers.
 
-        `values`, shape (1, num_perm), are of this index's header, which nobody asks here.
+        Its sketch is that of its sampled bigrams, their hashes combined with `salt`.
         """
         self._make_room(1)
         written, added = kernel.meet(
             self._table, self._homes, self._links, self._times, self._values, self._seen,
-            self._found, values, self._shape.bands, self._shape.rows, self._next, time_ms,
-            self._oldest, self._since_ms, self._most,
+            self._found, tokens, salt, *self._permutations, self._shape.bands, self._shape.rows,
+            self._next, time_ms, self._oldest, self._since_ms, self._most,
             math.ceil(at_least * self._header.num_perm - _EXACT),
         )  # fmt: skip
         self._rows += added
@@ -144,14 +146,15 @@ class BandIndex:
         Memory of a document comes free once all before it are forgotten too.
         """
         self._since_ms = before_ms
-        times, oldest, end = self._times, self._oldest, self._next
+        times, first, end = self._times, self._oldest, self._next
+        oldest = first
         while oldest < end and times.item(oldest % len(times)) < before_ms:
             oldest += 1
-        gone, self._oldest = oldest - self._oldest, oldest
-        return gone
+        self._oldest = oldest
+        return oldest - first
 
     def _make_room(self, documents: int) -> None:
-        if len(self) + documents > len(self._times):
+        if self._next - self._oldest + documents > len(self._times):
             self._grow_slots(documents)
         keys = documents * self._shape.bands
         if self._rows + keys > self._homes * LOAD_LIMIT:

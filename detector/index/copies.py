@@ -7,12 +7,10 @@ import xxhash
 
 from detector.index.bands import BandIndex
 from detector.index.sequences import SequenceStore
-from detector.kernels.bigrams import sampled_sketch
 from detector.settings import CopySettings
 from detector.sketch.bigrams import BIGRAM_TOKENS
 from detector.sketch.header import SketchHeader
 from detector.sketch.lsh import best_shape
-from detector.sketch.minhash import permutations
 
 NUM_PERM = 64
 """Values per sketch: it only names candidates, which are then compared whole."""
@@ -39,12 +37,11 @@ class CopyIndex:
     """
 
     def __init__(self, settings: CopySettings, store: SequenceStore, *, keep_ms: int) -> None:
-        self._header = SketchHeader(num_perm=NUM_PERM, k=BIGRAM_TOKENS)
-        self._permutations = permutations(self._header)
         shape = best_shape(
             settings.similarity, NUM_PERM, false_positive_weight=FALSE_POSITIVE_WEIGHT
         )
-        self._bands = BandIndex(self._header, shape, most_candidates=MOST_CANDIDATES)
+        header = SketchHeader(num_perm=NUM_PERM, k=BIGRAM_TOKENS)
+        self._bands = BandIndex(header, shape, most_candidates=MOST_CANDIDATES)
         self._at_least = max(settings.similarity - MARGIN, 0.0)
         self._most = max(settings.memory_bytes // DOCUMENT_BYTES, 1)
         self._keep_ms = keep_ms
@@ -68,10 +65,8 @@ class CopyIndex:
         """
         sequence = self._store.items[at]
         self._expire(now_ms - self._keep_ms)
-        values = sampled_sketch(
-            sequence.token_hashes, self._salt(sequence.kv_pool), *self._permutations
-        )
-        found = self._bands.meet(values[None], now_ms, at_least=self._at_least)
+        salt = self._salt(sequence.kv_pool)
+        found = self._bands.meet(sequence.token_hashes, salt, now_ms, at_least=self._at_least)
         if not len(found):
             self._positions.append(at)
             return []
@@ -92,9 +87,10 @@ class CopyIndex:
         return salt
 
     def _expire(self, before_ms: int) -> None:
+        positions = self._positions
         gone = self._bands.expire(before_ms)
-        if len(self._bands) >= self._most:
+        if len(positions) - gone >= self._most:
             gone += self._bands.forget(1)
             self.evicted += 1
         for _ in range(gone):
-            self._positions.popleft()
+            positions.popleft()

@@ -4,7 +4,6 @@ import sys
 from collections import deque
 from dataclasses import dataclass, field
 
-from detector.index.sequences import RequestKey, request_key
 from detector.model import Kind, Sequence
 
 SILENT_WINDOWS = 2
@@ -13,8 +12,8 @@ SILENT_WINDOWS = 2
 LEAST_ELAPSED_SHARE = 0.1
 """Share of a window that must have passed at least before its rate is extrapolated."""
 
-_Side = tuple[RequestKey, Kind, int]
-"""A part of a prompt or of a response."""
+_Side = tuple[int, str, str, Kind, int]
+"""A part of a prompt or of a response: when it started, tenant, request, kind and part."""
 
 
 @dataclass(slots=True)
@@ -23,7 +22,7 @@ class _Pool:
     now_ms: int
     heard_ms: int
     """Newest time of any pool when this one was heard last: one that lags is not silent."""
-    entries: deque[tuple[int, int, _Side]] = field(default_factory=deque)
+    entries: deque[tuple[int, _Side]] = field(default_factory=deque)
     counted: set[_Side] = field(default_factory=set)
     total: int = 0
 
@@ -52,18 +51,24 @@ class PoolDensity:
             self._forget_silent()
             pool = _Pool(began_ms=at_ms, now_ms=at_ms, heard_ms=self._newest_ms)
             self._pools[sequence.kv_pool] = pool
-        pool.now_ms = max(pool.now_ms, at_ms)
+        elif at_ms > pool.now_ms:
+            pool.now_ms = at_ms
         pool.heard_ms = self._newest_ms
-        side = (request_key(sequence), sequence.kind, sequence.part)
-        if side in pool.counted or at_ms < pool.now_ms - self._window_ms:
+        since_ms = pool.now_ms - self._window_ms
+        if at_ms < since_ms:
             return
-        pool.counted.add(side)
-        pool.entries.append((at_ms, shingles, side))
+        side = (at_ms, sequence.tenant, sequence.request_id, sequence.kind, sequence.part)
+        counted, entries = pool.counted, pool.entries
+        before = len(counted)
+        counted.add(side)
+        if len(counted) == before:
+            return
+        entries.append((shingles, side))
         pool.total += shingles
-        while pool.entries and pool.entries[0][0] < pool.now_ms - self._window_ms:
-            _, gone, left = pool.entries.popleft()
+        while entries[0][1][0] < since_ms:  # ends at the new one at the latest
+            gone, left = entries.popleft()
             pool.total -= gone
-            pool.counted.remove(left)
+            counted.remove(left)
 
     def shingles(self, name: str) -> int:
         """Return the shingles of the pool's window.

@@ -90,12 +90,11 @@ class SequenceStore:
     def expired(self, before_ms: int) -> int:
         """Return how many of the oldest sequences started before an instant that only moves on."""
         self._begin_ms = before_ms
-        for at in range(self._expired, self._count):
-            if self.starts.item(at) >= before_ms:
-                self._expired = at
-                return at
-        self._expired = self._count
-        return self._expired
+        at, end, starts = self._expired, self._count, self.starts
+        while at < end and starts.item(at) < before_ms:
+            at += 1
+        self._expired = at
+        return at
 
     def release(self, gone: int) -> None:
         """Let go of the sequences below `gone`; their positions stay.
@@ -109,7 +108,7 @@ class SequenceStore:
                 self._release_part(sequence)
             if at >= self._expired:
                 self._evicted_ms = max(self._evicted_ms, sequence.started_at_ms)
-        self._released = max(self._released, gone)
+            self._released = at + 1
 
     def drop(self, count: int) -> None:
         """Give up the oldest `count` positions; every later one shifts down by `count`."""

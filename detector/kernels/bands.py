@@ -7,6 +7,7 @@ but an occasional rebuild of the table.
 
 import numpy as np
 
+from detector.kernels.bigrams import sampled_sketch
 from detector.kernels.cache import njit
 from detector.sketch.shingle import MIX_1, MIX_2
 
@@ -113,26 +114,28 @@ def query(table, homes, links, times, keys, oldest, since_ms, limit, seen, found
 
 @njit(nogil=True, cache=True)
 def meet(
-    table, homes, links, times, values, seen, found, sketch, bands, rows, number, time_ms,
-    oldest, since_ms, limit, least_equal,
+    table, homes, links, times, values, seen, found, tokens, salt, a, b, bands, rows, number,
+    time_ms, oldest, since_ms, limit, least_equal,
 ):  # fmt: skip
-    """Query one sketch, keep the candidates that agree in `least_equal` values, then insert it.
+    """Query the sketch of a text's sampled bigrams, then insert it.
 
+    Kept are the candidates that agree with it in `least_equal` values.
     Returns (candidates written to `found`, or -1 - that many if more were left out; new rows).
     """
-    keys = band_keys(sketch, bands, rows)
+    sketch = sampled_sketch(tokens, salt, a, b)
+    keys = band_keys(sketch.reshape(1, -1), bands, rows)
     met = query(table, homes, links, times, keys[0], oldest, since_ms, limit, seen, found)
     written = 0
     for i in range(abs(met)):
         known = values[found[i] % len(values)]
         equal = 0
-        for p in range(sketch.shape[1]):
-            equal += known[p] == sketch[0, p]
+        for p in range(len(sketch)):
+            equal += known[p] == sketch[p]
         found[written] = found[i]
         written += equal >= least_equal
     slot = number % len(times)
     times[slot] = time_ms
-    values[slot] = sketch[0]
+    values[slot] = sketch
     added = insert(table, homes, links, keys, number, oldest)
     return (written if met >= 0 else -1 - written), added
 

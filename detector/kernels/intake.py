@@ -36,6 +36,7 @@ def learn_shown(
     them, none without a state. `low` counts the masked shingles, `common` the picked ones that
     everybody shows.
     """
+    taken = picked | (~masked & (keys <= limit))
     positions = np.empty(len(keys), np.int32)
     shown = np.empty(len(keys), np.int64)
     count = 0
@@ -43,7 +44,7 @@ def learn_shown(
     for i in range(len(keys)):  # without a branch: which ones are taken is not predictable
         positions[count] = i
         shown[count] = keys[i]
-        count += picked[i] | ((keys[i] <= limit) & (not masked[i]))
+        count += taken[i]
         low += masked[i]
     shown = shown[:count]
     tagged = tags(state, shown) if len(state) else shown

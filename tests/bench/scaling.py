@@ -19,6 +19,9 @@ CPU_US: Final = {"every": 1.36, "winnow": 0.88}
 POSTINGS: Final = {"every": 1.0, "winnow": 2 / 9}
 """Postings for a token: every shingle, or winnowing with w = 8."""
 
+REMEMBERED: Final = {"every": 1.0, "winnow": 0.5}
+"""Of the shingles those that are remembered and told: every one, or the sample with w = 8."""
+
 POSTING_BYTES: Final = 39.2
 HASH_BYTES: Final = 4
 """Of a token, as long as its sequence is in the window."""
@@ -127,13 +130,14 @@ def plan(load: Load, sampling: str) -> Plan:
     while rate * cpu_us(sampling, workers) / 1e6 * busiest(pools, workers) > BUSY * workers:
         workers += 1
     partitions = 2 ** math.ceil(math.log2(max(8, 2 * workers)))
-    shown = load.new * rate * load.reach_s
+    told = load.new * REMEMBERED[sampling] * rate
+    shown = told * load.reach_s
     common = shown / workers * REACH_KEY_BYTES * busiest(pools, workers)
     ranges = shown * REACH_KEY_BYTES
     postings = rate * KEEP_S * POSTINGS[sampling] * POSTING_BYTES
     hashes = rate * KEEP_S * HASH_BYTES
     window = (postings + hashes) / workers * busiest(pools, workers)
-    showings, marks = load.new * rate * SHOWING_BYTES, MARKS * rate * MARK_BYTES
+    showings, marks = told * SHOWING_BYTES, MARKS * rate * MARK_BYTES
     into = rate * SEQUENCE_BYTES + showings + marks
     kept = DAY_S * (rate * SEQUENCE_BYTES + showings) + 2 * DAY_S * marks
     return Plan(
@@ -194,9 +198,10 @@ def checks() -> Iterator[Check]:
         ("two workers at 253,000 tokens/s, memory", 2, "every", 253_334, 138, 3_414),
         ("two workers at 259,000 tokens/s, winnow, memory", 2, "winnow", 258_755, 141, 3_345),
     ):
+        shown = 0.93 * REMEMBERED[sampling] * rate * seconds
         predicted = memory(
             workers=workers, tokens_kept=rate * WINDOW_S, sampling=sampling,
-            shown=0.93 * rate * seconds, common=workers * budget, ranges=ranges,
+            shown=shown, common=workers * budget, ranges=ranges,
         )  # fmt: skip
         yield Check(what, mib, predicted / MIB, "MiB")
 

@@ -1,5 +1,7 @@
 """The band index has datasketch's shapes and datasketch's candidates, and forgets by event time."""
 
+from collections.abc import Iterator
+
 import datasketch
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ from numpy.typing import NDArray
 from detector.errors import SettingsError, SketchError, UsageError
 from detector.index.bands import BandIndex
 from detector.kernels import minhash as kernel
+from detector.model import Hashes
 from detector.sketch.batch import offsets_of
+from detector.sketch.bigrams import sampled_sketch
 from detector.sketch.header import SketchHeader
 from detector.sketch.lsh import BandShape, best_shape
 from detector.sketch.minhash import Sketches, permutations
@@ -31,6 +35,20 @@ def near_copies(count: int, *, seed: int) -> NDArray[np.uint32]:
             sets.append(draw.integers(-(1 << 63), (1 << 63) - 1, draw.integers(0, 200)))
     offsets = offsets_of(np.array([len(each) for each in sets]))
     return kernel.signatures(np.concatenate(sets), offsets, HEADER)
+
+
+def edited_texts(count: int, *, seed: int) -> Iterator[Hashes]:
+    """Yield random texts, half of them edited copies of earlier ones."""
+    draw = np.random.default_rng(seed)
+    texts: list[Hashes] = []
+    for _ in range(count):
+        tokens = draw.integers(0, 1 << 32, draw.integers(0, 600), dtype=np.uint32)
+        if texts and draw.random() < 0.5:
+            copied = texts[draw.integers(len(texts))]
+            kept = draw.random(len(copied)) > draw.choice([0.02, 0.1, 0.2, 0.3])
+            tokens = np.where(kept, copied, np.resize(tokens, len(copied)))
+        texts.append(tokens)
+        yield tokens
 
 
 def one(values: NDArray[np.uint32]) -> Sketches:
@@ -151,13 +169,14 @@ def test_recall_follows_the_s_curve() -> None:
 
 
 def test_meeting_is_asking_and_then_inserting() -> None:
-    values = near_copies(400, seed=10)
+    salt = np.uint32(7)
     slow, fast = (BandIndex(HEADER, best_shape(0.5, 128), most_candidates=20) for _ in range(2))
     met = 0
-    for at, row in enumerate(values):
-        expected = slow.similar(one(row), at_least=0.4).numbers
-        slow.insert(one(row), np.array([at]))
-        found = fast.meet(row[None], at, at_least=0.4)
+    for at, tokens in enumerate(edited_texts(400, seed=10)):
+        sketch = one(sampled_sketch(tokens, salt, HEADER))
+        expected = slow.similar(sketch, at_least=0.4).numbers
+        slow.insert(sketch, np.array([at]))
+        found = fast.meet(tokens, salt, at, at_least=0.4)
         np.testing.assert_array_equal(found, expected)
         met += len(found)
         for index in (slow, fast):
