@@ -44,7 +44,7 @@ class IndexSettings(Section):
     """The exact shingle index."""
 
     sampling: Literal["every", "winnow"] = Field(
-        "every", description="Index every shingle, or winnow for pools too large to index fully."
+        "every", description="Index and remember every shingle, or winnow where that is too much."
     )
     winnow_window: Annotated[int, Field(ge=2, le=64)] = Field(
         8, description="Winnowing window w: guarantees runs of w+9 tokens at density 2/(w+1)."
