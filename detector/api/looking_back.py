@@ -89,7 +89,7 @@ def looking_back(
 ) -> Iterator[Callable[[], None]]:
     """Look back for the time of a `with` block; give what is to be called in every turn of a loop.
 
-    Without a key file nothing can be opened, and nothing is looked back for. Raises SettingsError
+    Without a key file nothing can be opened, and nothing is looked back for. Raises KeyFileError
     for one that cannot be used.
     """
     if settings.key_file is None:

@@ -1,4 +1,9 @@
-"""Add up what `make coverage` has measured, and fail where tests take too few branches."""
+"""Add up what `make coverage` has measured, and fail where tests take too few branches.
+
+The figures are no more than what was seen: a process that is killed tells nothing, and Python 3.11
+does not report what follows in a coroutine or its caller once it was resumed by an exception
+(python/cpython#106749), which 3.12 does.
+"""
 
 import sys
 from collections import Counter
