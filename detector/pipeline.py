@@ -180,7 +180,7 @@ class Detector:
         self.last_shingles, self.last_low_complexity = shingles, low
         self._density.add(sequence, shingles - low)
         if sequence.kind is Kind.RESPONSE:
-            self._count(len(positions), common, hits)
+            self._count(shingles, shingles - low, len(positions) + common, common, hits)
         near = self._copies.meet(at, now_ms=self._now_ms)
         is_sketched = self._sketches is not None and sequence.kind is Kind.RESPONSE
         if not len(hits.at) and not near and not is_sketched:
@@ -331,12 +331,16 @@ class Detector:
         self._memory.shown(fresh, party=party, seen_ms=sequence.started_at_ms)
         return positions, pool_keys, low, common
 
-    def _count(self, indexed: int, common: int, hits: Hits) -> None:
-        """Count a response's picked shingles, and those that other tenants have shown as well."""
+    def _count(self, shingles: int, known: int, picked: int, common: int, hits: Hits) -> None:
+        """Count a response's shingles, and those that other tenants have shown as well.
+
+        Those are as many of the `known` ones, which are not of low complexity, as of the `picked`.
+        """
         self.stats.responses += 1
-        self.stats.response_shingles += indexed + common
+        self.stats.response_shingles += shingles
         matched = _distinct(hits.at[hits.received]) if len(hits.at) else 0
-        self.stats.overlapping_shingles += common + matched
+        if picked:
+            self.stats.overlapping_shingles += round((common + matched) * known / picked)
         self._judge.count_common(common)
 
     def _make_room(self, keys: int) -> None:

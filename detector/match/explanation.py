@@ -52,7 +52,9 @@ class ExplanationFilter:
             return codes
         own = np.isin(sink.keys[hits.sink_at], sink.own_prompt)
         if sink.sampling.window:
-            codes = spread(np.where(own, UNEXPLAINED, codes), sink.remembered[hits.sink_at])
+            told = np.where(own, UNEXPLAINED, codes)
+            # others may have shown by chance what this text does not remember
+            codes = spread(told, sink.remembered[hits.sink_at] | (told != UNEXPLAINED))
         codes[own] = CODES[Reason.OWN_PROMPT]
         return codes
 
