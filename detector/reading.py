@@ -21,6 +21,8 @@ from ingest.sources.lines import Lines, open_lines
 from ingest.sources.sglang import SglangLog
 from ingest.sources.vllm import VllmLog
 from ingest.sources.vllm_year import year_of
+from ingest.tail.cri import RuntimeLines
+from ingest.tail.splitter import Line
 from ingest.tenancy import Tenancy
 
 OnProgress = Callable[[float, str], None]
@@ -97,20 +99,38 @@ class Reading:
             known = ", ".join(("auto", *LogFormat))
             raise UsageError(f"unknown format {log_format!r}", hint=f"one of {known}")
         if log_format == "auto":
-            head = lines.head(HEAD_LINES)
+            head = [content for _, content in _whole(enumerate(lines.head(HEAD_LINES)), Coverage())]
             log_format = detect_format(head, where=lines.name, lost=lines.lost)
+        whole = _whole(lines, self.coverage)
         if log_format == LogFormat.JSONL:
             fields = self._settings.sources.jsonl
-            return JsonlLog(lines, engine=engine, coverage=self.coverage, fields=fields)
+            return JsonlLog(whole, engine=engine, coverage=self.coverage, fields=fields)
         name = engine or engine_name(lines.name)
         if log_format == LogFormat.SGLANG:
-            return SglangLog(lines, engine=name, coverage=self.coverage)
-        return VllmLog(lines, engine=name, coverage=self.coverage, year=_year(lines))
+            return SglangLog(whole, engine=name, coverage=self.coverage)
+        if all(line.endswith(b"\r") for line in lines.head(HEAD_LINES)):
+            # the ends of lines are such; else vLLM marks the lines that a message goes on behind
+            whole = ((number, content.removesuffix(b"\r")) for number, content in whole)
+        return VllmLog(whole, engine=name, coverage=self.coverage, year=_year(lines))
 
 
 def engine_name(path: str) -> str:
     """Return the engine that a log file is of: its name without rotation and format suffixes."""
     return "stdin" if path == "-" else _SUFFIXES.sub("", Path(path).name) or Path(path).name
+
+
+def _whole(lines: Iterable[Line], coverage: Coverage) -> Iterator[Line]:
+    """Yield lines without the prefix of a container runtime; what it cut is put together.
+
+    A line whose last piece is missing is counted.
+    """
+    runtime = RuntimeLines(coverage=coverage)
+    for one in lines:
+        line = runtime.take(one)
+        if line is not None:
+            yield line
+    if (first := runtime.oldest_line()) is not None:
+        coverage.broken("truncated_stream", first)
 
 
 def _instant(request: RawRequest) -> int:

@@ -4,7 +4,7 @@ from ingest.sources.base import Loss
 
 _VLLM_STREAM = (
     "vLLM logs a streamed delta only if it has text, so tokens may be missing and nothing in the "
-    "log can prove otherwise; exact streams need the tap (not in this release)"
+    "log can prove otherwise; exact streams need the tap (bleedwatch run tap)"
 )
 _VLLM_PROMPT_CUT = "remove --max-log-len: it cuts ids silently"
 
@@ -19,17 +19,17 @@ FIXES: dict[tuple[str, str, Loss], str] = {
     ),
     ("vllm", "response", Loss.NOT_LOGGED): (
         "add --enable-log-outputs with the request logger at DEBUG; vLLM up to 0.32 never logs "
-        "the output of /v1/completions: that needs the tap (not in this release)"
+        "the output of /v1/completions: that needs the tap (bleedwatch run tap)"
     ),
     ("vllm", "response", Loss.TRUNCATED): _VLLM_PROMPT_CUT,
     ("vllm", "response", Loss.DELTAS_LOST): _VLLM_STREAM,
     ("vllm", "response", Loss.NO_OUTPUT_LINE): (
-        "vLLM writes no output line for an answer without text: that needs the tap (not in this "
-        "release)"
+        "vLLM writes no output line for an answer without text: that needs the tap (bleedwatch "
+        "run tap)"
     ),
     ("vllm", "response", Loss.NEVER_FINISHED): (
         "aborted or still running: the log holds at most the part before the cut; more needs the "
-        "tap (not in this release)"
+        "tap (bleedwatch run tap)"
     ),
     ("sglang", "prompt", Loss.NOT_LOGGED): (
         "raise --log-requests-level to 3: levels 0 and 1 leave the prompt out"
@@ -55,7 +55,7 @@ FIXES: dict[tuple[str, str, Loss], str] = {
     ),
     ("sglang", "response", Loss.NEVER_FINISHED): (
         "rejected or disconnected requests have no finish record; the part sent needs the tap "
-        "(not in this release)"
+        "(bleedwatch run tap)"
     ),
 }
 

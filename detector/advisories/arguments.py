@@ -19,7 +19,8 @@ OFF: Final = ("false", "none", "null", "off", "no", "0", "")
 def parse_arguments(line: str) -> Arguments:
     """Return the flags of a command line; words before the first flag are left out.
 
-    Underscores in names are dashes, as the engines read them. Raises UsageError for open quotes.
+    Underscores in names are dashes, as the engines read them; of `--x` and `--no-x` the last one
+    counts. Raises UsageError for open quotes.
     """
     try:
         words = shlex.split(line)
@@ -35,12 +36,18 @@ def parse_arguments(line: str) -> Arguments:
         flag = _FLAG.fullmatch(word)
         if flag is not None:
             name = flag[1].replace("_", "-")
+            found.pop(opposite(name), None)
             found.setdefault(name, [])
             if flag[2] is not None:
                 found[name].append(flag[2])
         elif name is not None:
             found[name].append(word)
     return {name: tuple(values) for name, values in found.items()}
+
+
+def opposite(name: str) -> str:
+    """Return the flag that takes another one back: `no-x` of `x`, and `x` of `no-x`."""
+    return name[3:] if name.startswith("no-") else f"no-{name}"
 
 
 def told_arguments(answer: Mapping[str, object]) -> Arguments:

@@ -1,5 +1,6 @@
 """A container as manifests and compose files describe it, and the engine that it starts."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -14,11 +15,13 @@ from detector.check.launch import (
     other_engine,
     served_by_image,
     unseen,
+    variables_of,
 )
 from detector.check.shell import Command, Expansion, Word, commands
 from detector.errors import InputError
 
-_SHELLS: Final = ("sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash", "/usr/bin/env bash")
+_SHELLS: Final = ("sh", "bash", "dash", "ash", "zsh")
+_TAKES_SCRIPT: Final = re.compile(r"-[A-Za-z]*c[A-Za-z]*")
 
 MAX_WORDS: Final = 4_096
 """Words of a command; what starts an engine has some dozens."""
@@ -56,32 +59,41 @@ class Container(NamedTuple):
 
 def is_shell(words: Sequence[Word]) -> bool:
     """Tell whether words start a shell that takes its script from the next one."""
-    return len(words) > 1 and words[0].text in _SHELLS and _takes_script(words[-1])
+    return _shell_at(words) is not None and _TAKES_SCRIPT.fullmatch(words[-1].text) is not None
 
 
 def script_at(words: Sequence[Word]) -> int | None:
     """Return which word is the script of the shell that words start, None if they start none."""
-    if not words or words[0].text not in _SHELLS:
+    shell = _shell_at(words)
+    if shell is None:
         return None
-    flags = (number for number in range(1, len(words) - 1) if _takes_script(words[number]))
+    behind = range(shell + 1, len(words) - 1)
+    flags = (number for number in behind if _TAKES_SCRIPT.fullmatch(words[number].text))
     return next((number + 1 for number in flags), None)
 
 
-def _takes_script(word: Word) -> bool:
-    return word.text.startswith("-") and "c" in word.text
+def _shell_at(words: Sequence[Word]) -> int | None:
+    """Return which word is a shell: others may start it, such as tini, env or docker."""
+    names = (word.text.rpartition("/")[2] for word in words)
+    return next((number for number, name in enumerate(names) if name in _SHELLS), None)
 
 
-def engine_in(container: Container) -> Engine | None:
-    """Return the engine that a container starts, None if it starts none.
+def engines_in(container: Container) -> list[Engine]:
+    """Return the engines that a container starts, in order.
 
     Raises InputError for a command that is too long to be one.
     """
     if len(container.words) > MAX_WORDS:
         what = f"a command of more than {MAX_WORDS:,} words"
         raise InputError(what, where=container.where, hint="give the engines' containers only")
-    launch, environment = _launch(container)
-    if launch is None:
-        return None
+    found = [_engine(container, *one) for one in _launches(container)]
+    return found[:1] + [
+        replace(engine, name=f"{engine.name}, number {number}")
+        for number, engine in enumerate(found[1:], start=2)
+    ]
+
+
+def _engine(container: Container, launch: Launch, environment: Mapping[str, str | None]) -> Engine:
     flags = dict(flags_of(launch.words))
     extra = environment.get(EXTRA)
     if launch.kind == "vllm" and extra:
@@ -112,18 +124,36 @@ def other_in(container: Container) -> str:
 def _started(container: Container) -> Iterator[Command]:
     known = container.environment
     if container.script is not None:
-        yield from commands(*container.script, known)
+        for command in commands(*container.script, known):
+            yield from _unwrapped(command)
     else:
         expansion = Expansion()
         words = (Word(expansion.expanded(one.text, known), one.where) for one in container.words)
-        yield Command(tuple(words), known)
+        yield from _unwrapped(Command(tuple(words), known))
 
 
-def _launch(container: Container) -> tuple[Launch | None, Mapping[str, str | None]]:
-    for command in _started(container):
-        launch = launch_of(command.words)
-        if launch is not None:
-            return launch, command.environment
+def _unwrapped(command: Command) -> Iterator[Command]:
+    """Yield a command, or those of the script that a shell in it is given."""
+    number = script_at(command.words)
+    if number is None:
+        yield command
+        return
+    script = command.words[number]
+    file, _, line = script.where.rpartition(":")
+    known = {**command.environment, **variables_of(*command)}
+    for inner in commands(script.text, file, int(line), known):
+        runner = command.words[: _shell_at(command.words)] if launch_of(inner.words) else ()
+        yield Command((*runner, *inner.words), inner.environment)
+
+
+def _launches(container: Container) -> Sequence[tuple[Launch, Mapping[str, str | None]]]:
+    found = [
+        (launch, {**command.environment, **variables_of(*command)})
+        for command in _started(container)
+        if (launch := launch_of(command.words)) is not None
+    ]
+    if found:
+        return found
     kind = image_kind(container.image)
     if EXTRA in container.environment:
         kind = "vllm"
@@ -132,9 +162,9 @@ def _launch(container: Container) -> tuple[Launch | None, Mapping[str, str | Non
     is_flags = is_flags or command.words[0].text == "serve"
     if kind and container.script is None and is_flags and len(more) <= 1:
         if not command.words and EXTRA not in container.environment:
-            return None, container.environment
-        return served_by_image(kind, command.words, container.where), container.environment
-    return None, container.environment
+            return []
+        return [(served_by_image(kind, command.words, container.where), container.environment)]
+    return []
 
 
 def _with_role(engine: Engine, hint: str) -> Engine:

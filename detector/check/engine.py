@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from detector.advisories.versions import parse_version
 from detector.check.model_config import ModelConfig
 
 KINDS: Final = ("sglang", "vllm")
@@ -78,13 +79,23 @@ class Engine:
         return flag is not None and flag.is_on
 
     def json_flag(self, name: str) -> Mapping[str, object]:
-        """Return the object that a flag holds as JSON, empty if it holds none."""
+        """Return the object that a flag holds as JSON, empty if it holds none.
+
+        Members may be given one by one, as `--name.member VALUE`.
+        """
         flag = self.flag(name)
-        try:
-            value = json.loads(flag.value) if flag is not None else {}
-        except (ValueError, RecursionError):
-            return {}
-        return value if isinstance(value, dict) else {}
+        value = _json(flag.value) if flag is not None else None
+        whole: dict[str, object] = value if isinstance(value, dict) else {}
+        for given, flag in self.flags.items():
+            *path, last = given.replace("-", "_").split(".")
+            if given.startswith(f"{name}."):
+                at = whole
+                for member in path[1:]:
+                    inner = at.get(member)
+                    at[member] = inner = inner if isinstance(inner, dict) else {}
+                    at = inner
+                at[last] = _json(flag.value)
+        return whole
 
     @property
     def model_name(self) -> str:
@@ -93,10 +104,24 @@ class Engine:
         return "" if flag is None else flag.value
 
     def is_before(self, version: str) -> bool | None:
-        """Tell whether the engine is older than a release, None if its version is not known."""
+        """Tell whether the engine is older than a release, as the candidates of it are.
+
+        None if its version is not known.
+        """
         if not self.version:
             return None
-        return _numbers(self.version) < _numbers(version)
+        known, release = parse_version(self.version), parse_version(version)
+        if known is None or release is None:
+            return _numbers(self.version) < _numbers(version)
+        return known < release
+
+
+def _json(text: str) -> object:
+    """Return what a text holds as JSON, the text itself if it holds none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 MOST_DIGITS = 9

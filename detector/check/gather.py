@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from detector.check.engine import Engine
 from detector.check.live import engine_at
 from detector.check.model_config import ModelConfig, read_model_config
-from detector.check.read import engine_of_arguments, engines_in_file, known_kind
+from detector.check.read import engines_in_file, engines_of_arguments, known_kind
 from detector.check.scope import VOUCHED, Scope
 from detector.errors import UsageError
 
@@ -42,7 +42,9 @@ def gather(given: Given) -> Scope:
         raise UsageError(f"nobody asks for {unknown[:40]!r}", where="--vouch", hint=hint)
     engines = [engine for path in given.files for engine in engines_in_file(path)]
     engines += [
-        engine_of_arguments(line, kind, number) for number, line in enumerate(given.lines, start=1)
+        engine
+        for number, line in enumerate(given.lines, start=1)
+        for engine in engines_of_arguments(line, kind, number)
     ]
     engines += [
         engine_at(url, token_file=given.token_file, ca_file=given.ca_file) for url in given.urls

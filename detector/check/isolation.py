@@ -170,15 +170,22 @@ def endpoints(engine: Engine, scope: Scope) -> Iterator[Said]:
 
 
 def _of_vllm(engine: Engine) -> Iterator[Said]:
-    value = engine.environment.get(DEV_MODE)
-    if value is None or value.lower() in (*OFF, ""):
+    value = engine.environment.get(DEV_MODE, "")
+    why = (
+        "it opens calls that reset the cache, abort requests and put the engine to sleep; no key "
+        "guards them"
+    )
+    if value is None:
+        found, next_step = f"{DEV_MODE} is set from elsewhere", "write its value into the file"
+        yield Said(Verdict.UNKNOWN, found, engine.where, why, next_step)
+        return
+    if value.lower() in (*OFF, ""):
         yield passed("vLLM serves no call that flushes or aborts, by default", engine.where)
         return
     yield Said(
         Verdict.FAIL,
         f"{DEV_MODE}={value}",
         engine.where,
-        "it opens calls that reset the cache, abort requests and put the engine to sleep; no key "
-        "guards them",
+        why,
         f"leave {DEV_MODE} out",
     )

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
+from detector.advisories.arguments import opposite
 from detector.check.engine import Flag
 from detector.check.shell import Word, is_variable
 
@@ -37,6 +39,8 @@ _RUNNERS: Final = ("docker", "podman", "nerdctl")
 """Programs that start an image; what stands behind its name is for the engine."""
 
 _FLAG: Final = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
+_SUBSTITUTIONS: Final = ("$(", "`")
+_VARIABLES: Final = ("-e", "--env")
 _FLAGS_INSIDE: Final = re.compile(r"ARG|FLAG|OPT|EXTRA|@", re.IGNORECASE)
 _TAG: Final = re.compile(r"v?(\d+\.\d+\.\d+(?:[._-]?(?:rc|post|dev|a|b)\d+)?)(?![\w.])")
 
@@ -61,6 +65,24 @@ def launch_of(words: Sequence[Word]) -> Launch | None:
     if started is None and image_kind(image.text) == "vllm":
         started = served_by_image("vllm", behind, image.where)
     return None if started is None else started._replace(image=image.text)
+
+
+def variables_of(
+    words: Sequence[Word], environment: Mapping[str, str | None]
+) -> Mapping[str, str | None]:
+    """Return the variables that a command which starts an image hands on, as -e NAME=VALUE.
+
+    A name alone has the value of the environment.
+    """
+    if not words or PurePosixPath(words[0].text).name not in _RUNNERS:
+        return {}
+    given = [
+        word.text if before.text in _VARIABLES else word.text.removeprefix("--env=")
+        for before, word in pairwise(words)
+        if before.text in _VARIABLES or word.text.startswith("--env=")
+    ]
+    pairs = (text.partition("=") for text in given)
+    return {name: value if mark else environment.get(name) for name, mark, value in pairs}
 
 
 def _started(words: Sequence[Word]) -> Launch | None:
@@ -101,13 +123,17 @@ def served_by_image(kind: str, words: Sequence[Word], where: str) -> Launch:
 
 
 def flags_of(words: Sequence[Word]) -> Mapping[str, Flag]:
-    """Return flags by name, underscores as dashes; the last of a repeated one counts."""
+    """Return flags by name, underscores as dashes.
+
+    The last of a repeated one counts, and of `--x` and `--no-x`.
+    """
     found: dict[str, tuple[list[str], str]] = {}
     name = ""
     for word in words:
         flag = _FLAG.fullmatch(word.text)
         if flag is not None:
             name = flag[1].replace("_", "-")
+            found.pop(opposite(name), None)
             found[name] = ([] if flag[2] is None else [flag[2]], word.where)
         elif name:
             found[name][0].append(word.text)
@@ -123,7 +149,7 @@ def unseen(words: Sequence[Word]) -> tuple[str, ...]:
     variables = [
         word.text
         for before, word in pairs
-        if is_variable(word.text)
+        if (is_variable(word.text) or word.text.startswith(_SUBSTITUTIONS))
         and (_FLAGS_INSIDE.search(word.text) or not _FLAG.fullmatch(before) or "=" in before)
     ]
     templates = [word.text for word in words if "{{" in word.text and "}}" in word.text]

@@ -118,7 +118,10 @@ def _placed(node: yaml.Node, file: str, made: dict[int, Placed], depth: int) -> 
             str(key.value): _placed(value, file, made, depth + 1) for key, value in node.value
         }
         merged = members.pop("<<", None)
-        one = Placed(file, line, members={**((merged and merged.members) or {}), **members})
+        sources = () if merged is None else merged.items or (merged,)
+        for source in sources:
+            members = {**(source.members or {}), **members}
+        one = Placed(file, line, members=members)
     elif isinstance(node, yaml.SequenceNode):
         items = tuple(_placed(item, file, made, depth + 1) for item in node.value)
         one = Placed(file, line, items=items)

@@ -10,7 +10,7 @@ from typing import Final
 
 from detector.advisories.arguments import parse_arguments
 from detector.check import compose, manifests, values
-from detector.check.container import Container, Script, engine_in, other_in
+from detector.check.container import Container, Script, engines_in, other_in
 from detector.check.engine import KINDS, Engine
 from detector.check.placed import MAX_BYTES, Placed, documents, template
 from detector.errors import InputError, UsageError
@@ -41,14 +41,14 @@ def engines_in_file(path: str) -> list[Engine]:
     if len(found) > MAX_CONTAINERS:
         what = f"more than {MAX_CONTAINERS:,} containers"
         raise InputError(what, where=name, hint="give the engines' objects only")
-    engines = [engine for one in found if (engine := engine_in(one)) is not None]
+    engines = [engine for one in found for engine in engines_in(one)]
     if not engines:
         raise template(name) if "{{" in text else _no_engine(found, name)
     return engines
 
 
-def engine_of_arguments(line: str, kind: str | None, number: int) -> Engine:
-    """Return the engine that a line of flags describes; the line may begin with the command.
+def engines_of_arguments(line: str, kind: str | None, number: int) -> list[Engine]:
+    """Return the engines that a line of flags describes; the line may begin with the command.
 
     Raises UsageError for open quotes, and for an engine that is not known.
     """
@@ -56,19 +56,19 @@ def engine_of_arguments(line: str, kind: str | None, number: int) -> Engine:
     where = "--args" if number == 1 else f"--args, number {number}"
     script = Script(line.replace("\n", " "), where, 0)
     container = Container(f"the engine of {where}", where, "", (), {}, script)
-    started = engine_in(container)
-    if started is not None:
-        return _at(started, where)
+    started = engines_in(container)
+    if started:
+        return [_at(one, where) for one in started]
     if kind is None:
         raise UsageError(
             "which engine has these flags?", where="--engine", hint=f"one of {', '.join(KINDS)}"
         )
     start = "sglang serve" if kind == "sglang" else "vllm serve"
     script = Script(f"{start} {script.text}", where, 0)
-    engine = engine_in(container._replace(script=script))
-    if engine is None:
+    engines = engines_in(container._replace(script=script))
+    if not engines:
         raise UsageError("these are no flags", where=where, hint="give them as for the engine")
-    return _at(engine, where)
+    return [_at(one, where) for one in engines]
 
 
 def known_kind(name: str | None) -> str | None:

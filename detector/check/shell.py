@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from detector.errors import InputError
 
 _SEPARATORS: Final = frozenset({";", ";;", "&&", "||", "|", "&", "|&", "(", ")", "{", "}"})
-_ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)(?::?-([^}]{0,200}))?\}|\((\w+)\)|(\w+))")
 _STARTERS: Final = frozenset(
     {"exec", "nohup", "env", "time", "sudo", "then", "do", "else", "export"}
@@ -28,11 +28,15 @@ LINES_AHEAD: Final = 200
 """How many lines below the last one a word is looked for: comments may stand between."""
 
 _MARKS: Final = {
-    "": re.compile(r"\\.|['\"#]"),
+    "": re.compile(r"\\.|['\"]|(?<![^\s;&|])#"),
     "'": re.compile(r"'"),
     '"': re.compile(r'\\.|"'),
 }
 """What matters outside of quotes, and inside each kind."""
+
+
+_COMMENT: Final = re.compile(r"""(\\.|'[^']*'|"(?:\\.|[^"\\])*")|(?<![^\s;&|])#[^\n]*""", re.DOTALL)
+"""What a shell leaves out; what is quoted, its first group, is not looked into."""
 
 
 class Word(NamedTuple):
@@ -73,7 +77,7 @@ class Expansion:
 
 def is_variable(text: str) -> bool:
     """Tell whether a word is nothing but a variable: it may stand for any number of flags."""
-    return text.startswith("$") and re.fullmatch(r"\$\{?[\w@\[\]*:+-]+\}?", text) is not None
+    return text.startswith("$") and re.fullmatch(r"\$[{(]?[\w@\[\]*:+-]+[})]?", text) is not None
 
 
 def commands(
@@ -118,7 +122,10 @@ def _command(words: list[Word], known: dict[str, str | None]) -> Iterator[Comman
     for word in words:
         found = _ASSIGNMENT.fullmatch(word.text)
         if found is not None:
-            known[found[1]] = None if "$(" in found[2] or "`" in found[2] else found[2]
+            name, more, value = found.groups()
+            before = known.get(name, "") if more else ""
+            is_known = before is not None and "$(" not in value and "`" not in value
+            known[name] = f"{before}{value}" if is_known else None
         elif word.text not in _STARTERS:
             break
         begin += 1
@@ -158,7 +165,9 @@ def quote_after(line: str, quote: str) -> str:
 
 
 def _lexed(text: str) -> list[str]:
+    text = _COMMENT.sub(lambda found: found[1] or "", text)
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|")
+    lexer.commenters = ""
     lexer.whitespace_split = True
     return list(lexer)
 

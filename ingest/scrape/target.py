@@ -167,13 +167,17 @@ class Target:
         return None
 
     def _has_restarted(self, readings: list[RankReading]) -> bool:
-        """Tell whether counters fell that fall only when the engine starts anew."""
+        """Tell whether counters fell that fall only when the engine starts anew.
+
+        One that is not there any more has fallen too: it comes with its first event.
+        """
+        told = {one.rank: one.restarts for one in readings if one.has_metrics}
         fell = any(
-            value < self._restarts.get(one.rank, {}).get(name, 0.0)
-            for one in readings
-            for name, value in one.restarts.items()
+            restarts.get(name, 0.0) < before
+            for rank, restarts in told.items()
+            for name, before in self._restarts.get(rank, {}).items()
         )
-        self._restarts = {one.rank: one.restarts for one in readings}
+        self._restarts |= told
         return fell
 
     def _forget(self) -> None:

@@ -27,11 +27,12 @@ _UTF8_MARK: Final = b"\xef\xbb\xbf"
 
 
 class Lines:
-    """Numbered lines of one stream, without their line ends; iterate once.
+    """Numbered lines of one stream, without their line feeds; iterate once.
 
     A line longer than `max_line_bytes` is skipped in constant memory and counted as
     `line_too_long`; a compressed stream that breaks off or is damaged ends there, counted as
-    `truncated_stream` with the line it broke in. Empty lines are yielded. Not for several threads.
+    `truncated_stream` with the line it broke in. Empty lines are yielded, and so is a carriage
+    return at the end of a line: it may belong to the log. Not for several threads.
     Raises InputError while iterating when the operating system cannot read on.
     """
 
@@ -121,7 +122,7 @@ class Lines:
             return
         if self._number == 1 and content.startswith(_UTF8_MARK):
             content = content[len(_UTF8_MARK) :]
-        yield self._number, bytes(content.removesuffix(b"\r"))
+        yield self._number, bytes(content)
 
     def _lose(self, reason: str, line: int) -> None:
         self.lost = self.lost or reason

@@ -230,6 +230,7 @@ class VllmLog:
         request = self._begin(request_id, line)
         request.mixed = mixed
         request.parent_id = self._families.add(request_id)
+        self._add_body(request, line.start_ms)
         return request, before
 
     def _begin(self, request_id: str, line: LogLine) -> OpenRequest:
@@ -240,7 +241,6 @@ class VllmLog:
             first_line=line.first_line,
             last_line=line.last_line,
         )
-        self._add_body(request, line.start_ms)
         self._open.put(request_id, request)
         return request
 
@@ -285,9 +285,14 @@ class VllmLog:
         self._bodies.put(body.request_id, body, line=line.first_line, now_ms=line.start_ms)
 
     def _add_body(self, request: OpenRequest, now_ms: int) -> None:
-        """Find the body line of a request: its id is the engine id without prefix and index."""
+        """Find the body line of a request: its id is the engine id without prefix and index.
+
+        Chats have no index: what looks like one is the client's.
+        """
         bare = request.request_id.partition("-")[2]
-        for name in (bare, bare.rpartition("-")[0], request.request_id):
+        has_index = not request.request_id.startswith("chatcmpl-")
+        call = [bare.rpartition("-")[0]] if has_index else []
+        for name in (bare, *call, request.request_id):
             noted = self._bodies.claim(name)
             if noted is not None and 0 <= now_ms - noted.logged_ms <= BODY_LIFE_MS:
                 request.body = noted.body

@@ -16,7 +16,7 @@ from ingest.coverage import Coverage
 from ingest.sources.lines import Lines, open_lines
 
 TEXT = b"one\ntwo\r\n\nfour"
-EXPECTED = [(1, b"one"), (2, b"two"), (3, b""), (4, b"four")]
+EXPECTED = [(1, b"one"), (2, b"two\r"), (3, b""), (4, b"four")]
 
 
 def _zstd(data: bytes, *, window_log: int = 20) -> bytes:
@@ -103,7 +103,7 @@ def test_a_window_beyond_the_limit_is_an_error_that_says_what_to_do() -> None:
 
 def test_head_does_not_use_lines_up() -> None:
     lines = Lines(io.BytesIO(TEXT), coverage=Coverage())
-    assert lines.head(2) == [b"one", b"two"]
+    assert lines.head(2) == [b"one", b"two\r"]
     assert lines.head(1) == [b"one"]
     assert lines.head(9) == [line for _, line in EXPECTED]
     assert list(lines) == EXPECTED

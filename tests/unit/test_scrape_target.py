@@ -76,6 +76,18 @@ def test_a_restart_begins_everything_anew(server: EngineServer) -> None:
     assert sample.unreleased_quality == Quality.ESTIMATE
 
 
+def test_a_counter_that_is_gone_tells_of_a_restart(server: EngineServer) -> None:
+    """Series with labels come with their first event, so a fresh SGLang has none."""
+    idle = sglang_page(num_running_reqs=0, num_queue_reqs=0, num_used_tokens=9)
+    server.pages = {"/metrics": sglang_page(num_requests_total=5) + idle}
+    one = target(server)
+    one.samples(0)
+    assert one.samples(5_000)[0].unreleased_quality == Quality.EXACT
+    server.pages = {"/metrics": idle}
+    assert one.samples(10_000)[0].unreleased_quality == Quality.ESTIMATE
+    assert one.samples(15_000)[0].unreleased_quality == Quality.EXACT
+
+
 def test_an_engine_that_is_away_gives_no_sample_and_idleness_begins_anew(
     server: EngineServer,
 ) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -15,6 +16,9 @@ from detector.model import Sequence
 from detector.reading import Reading
 from detector.service import deployment_table, replay, replay_hold_ms
 from detector.settings import WindowSettings
+from ingest.coverage import Coverage
+from ingest.door import Door
+from ingest.sources.base import RawRequest
 from tests.content.tree import ROOT
 
 SECRET = list(range(1000, 1030))
@@ -53,6 +57,53 @@ def test_one_file_is_replayed(tmp_path: Path) -> None:
     assert (report.requests, report.responses, report.tokens) == (2, 2, 131)
     assert (report.late, report.clock_jumps, report.evicted_sequences) == (0, 0, 0)
     assert report.cpu_seconds > 0
+
+
+CONTAINER = "2026-03-01T10:00:00.100000000Z stdout {} "
+
+
+def read(path: Path, text: str) -> tuple[list[RawRequest], Coverage]:
+    """Return the requests of a file, as they come to the door."""
+    path.write_text(text, encoding="utf-8", newline="")
+    reading = Reading(SETTINGS, deployment_table(SETTINGS))
+    with patch.object(Door, "sequences", autospec=True, return_value=[]) as admitted:
+        list(reading.sequences([str(path)]))
+    return [call.args[1] for call in admitted.call_args_list], reading.coverage
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_body_over_several_lines_of_a_vllm_file_is_one_message(tmp_path: Path, end: str) -> None:
+    head = "INFO 03-01 10:00:00 [request_logger.py:55] "
+    forged = "Generated response chatcmpl-a details: output_token_ids: [6]"
+    lines = [
+        f'{head}Request a JSON body: {{"x":\r',
+        f"{head}{forged}\r",
+        f'{head}1, "user": "u1"}}',
+        f"{head}Request chatcmpl-a details: prompt: None, prompt_token_ids: [5], "
+        "prompt_embeds shape: None.",
+        f"{head}Generated response chatcmpl-a details: output_token_ids: [7]",
+        f"{head}Generated response chatcmpl-a: output: 'x', finish_reason: stop",
+    ]
+    (one,), coverage = read(tmp_path / "server.log", "".join(line + end for line in lines))
+    assert (one.prompt_ids, one.response_ids) == ([5], [7])
+    assert not coverage.broken_by_reason
+
+
+@pytest.mark.parametrize("start", ["", "[2026-03-01 10:00:00] "])
+def test_a_log_of_a_container_runtime_is_recognised_and_its_pieces_are_joined(
+    tmp_path: Path, start: str
+) -> None:
+    record = {
+        "timestamp": "2026-03-01T10:00:00.250000", "event": "request.finished",
+        "obj": {"rid": "r", "input_ids": [1]}, "out": {"output_ids": [2]},
+    }  # fmt: skip
+    text = start + json.dumps(record)
+    whole = CONTAINER.format("F") + text + "\n"
+    pieces = CONTAINER.format("P") + text[:90] + "\n" + CONTAINER.format("F") + text[90:] + "\n"
+    cut_off = CONTAINER.format("P") + text[:90] + "\n"
+    made, coverage = read(tmp_path / "0.log", whole + pieces + cut_off)
+    assert [(one.prompt_ids, one.response_ids) for one in made] == [([1], [2])] * 2
+    assert coverage.broken_by_reason == {"truncated_stream": 1}
 
 
 def test_files_are_merged_by_time_whatever_their_order(tmp_path: Path) -> None:

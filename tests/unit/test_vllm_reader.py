@@ -239,6 +239,25 @@ def test_body_hints_reach_their_request() -> None:
     assert read(body("other", fields), *plain())[0][0].identity == {}
 
 
+def test_a_chat_has_no_index_and_takes_no_hints_of_another_id() -> None:
+    lines = [line.replace("chatcmpl-a", "chatcmpl-a-7") for line in plain()]
+    (one,), _ = read(body("a", {"user": "other"}), *lines)
+    assert (one.request_id, one.identity) == ("chatcmpl-a-7", {})
+    (one,), _ = read(body("a", {"user": "u1"}), *plain("cmpl-a-0"))
+    assert one.identity == {"user": "u1"}
+
+
+def test_an_answer_left_over_from_running_namesakes_has_no_hints() -> None:
+    """Its prompt is over, and the body is that of whoever asked last."""
+    asked = [[body("a", {"user": user}), *plain()[:2]] for user in ("u1", "u2")]
+    requests, _ = read(*asked[0], *asked[1], *plain()[2:], *plain()[2:])
+    assert [(one.identity.get("user"), one.response_ids) for one in requests] == [
+        ("u1", None),
+        ("u2", None),
+        (None, [8, 9]),
+    ]
+
+
 def test_a_body_over_several_lines_is_joined_and_cannot_pose_as_a_record() -> None:
     head = DEBUG.rstrip()
     (one,), _ = read(
