@@ -4,6 +4,7 @@ On a failure the logs of all processes are kept, and the last line says where.
 """
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,8 @@ def main() -> int:
         print(line, file=sys.stderr)
     if wrong:
         print(f"the logs are in {folder}", file=sys.stderr)
+        load, cores = os.getloadavg()[0], os.cpu_count()
+        print(f"load {load:.0f} on {cores} cores: a busy machine tells later", file=sys.stderr)
         return 1
     shutil.rmtree(folder)
     return 0

@@ -31,7 +31,7 @@ class Steps:
         try:
             yield one
         except Exception as error:
-            one.failure = f"{type(error).__name__}: {error}"
+            one.failure = str(error) or type(error).__name__
             raise
         finally:
             one.seconds = time.monotonic() - began
