@@ -58,7 +58,7 @@ def test_it_finds_says_that_it_is_well_and_stops(
             until(lambda: status(int(found[1]), "/readyz") == 200)
             assert status(int(found[1]), "/livez") == 200
             process.send_signal(number)
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
     assert "Traceback" not in log.read_text()

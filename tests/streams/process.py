@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from tests.content.tree import ROOT
 
-WAIT_S = 60.0
+WAIT_S = 180.0
 """Far longer than anything takes here; only a failing test waits for so long."""
 
 Told = dict[str, Any]
