@@ -86,9 +86,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     `reasons` maps each explanation reason to the matched shingles it subtracted from this pair;
     `containment` is the share of the sink's shingles found in the source, 0 to 1; `rarity` the
-    share of the longest run's shingles never seen with any other tenant, 0 to 1. `similarity` is
-    the Jaccard similarity of both responses' bigrams where the whole response was duplicated; a
-    duplicate without runs is an edited copy, whose unexplained tokens lie in common bigrams.
+    share of the longest run's remembered shingles (none is of low complexity) never seen with any
+    other tenant, 0 to 1. `similarity` is the Jaccard similarity of both responses' bigrams where
+    the whole response was duplicated; a duplicate without runs is an edited copy, whose unexplained
+    tokens lie in common bigrams.
     """
 
     runs: tuple[Run, ...]
