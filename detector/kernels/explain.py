@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from detector.kernels.buckets import home
 from detector.kernels.cache import njit
 from detector.kernels.postings import in_sequence_of
-from detector.kernels.prefetch import PREFETCH_AHEAD, prefetch
+from detector.kernels.seek import BLOCK, bring
 from detector.kernels.tenants import (
     MARKS,
     NOBODY,
@@ -37,14 +36,15 @@ def explain_hits(
     """
     codes = np.zeros(len(at), np.uint8)
     marks = np.zeros(2 * MARKS, np.int64)
+    buckets = np.empty(BLOCK, np.uint64)
     before = -1
     own = False
     for h in range(len(at)):
-        if h + PREFETCH_AHEAD < len(at):
-            ahead = at[h + PREFETCH_AHEAD]
-            prefetch(rows, home(pool_keys[ahead], rows))  # type: ignore[call-arg]
-            prefetch(slots, home(keys[ahead], slots))
-            prefetch(old_slots, home(keys[ahead], old_slots))
+        if h % BLOCK == 0:
+            next_at = at[h : h + BLOCK]
+            bring(rows, pool_keys[next_at], buckets)
+            bring(slots, keys[next_at], buckets)
+            bring(old_slots, keys[next_at], buckets)
         if at[h] != before:
             before = at[h]
             marks_of(slots, shared, old_slots, old_shared, keys[before], marks)

@@ -13,8 +13,7 @@ import numpy as np
 from detector.kernels.buckets import ROWS, STEP, USED, home, place
 from detector.kernels.cache import njit
 from detector.kernels.line import KEYS, VALUES, look, lowest
-from detector.kernels.prefetch import prefetch
-from detector.kernels.seek import BLOCK, NOWHERE, fetch, room, seek
+from detector.kernels.seek import BLOCK, NOWHERE, room, seek
 
 OWNER_CAP = 16
 """Owners kept per key: what so many parties say is common, and a longer chain would make the
@@ -45,7 +44,6 @@ _VALUES = np.uint64(VALUES)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _SECOND = np.uint64(8)
-_AHEAD = np.uint64(16) * STEP
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -123,10 +121,8 @@ def probe_insert(
     fresh = (number << _FIRST) | number
     written = 0
     added = 0
-    fetch(table, keys, use, begin)
     for first in range(begin, len(keys), BLOCK):
         end = min(first + BLOCK, len(keys))
-        fetch(table, keys, use, end)
         seek(table, keys, use, first, end, mask, expired, found)
         for i in range(first, end):
             row = found[0, i - first]
@@ -242,7 +238,6 @@ def sweep(table, begin, buckets, expired):
     bucket = max(np.uint64(begin), STEP)
     last = bucket + np.uint64(buckets) * STEP
     while bucket < size:
-        prefetch(table, bucket + _AHEAD)  # type: ignore[call-arg]
         had_empty = False
         dead = 0
         for value in range(bucket + _ONE, bucket + STEP, _TWO):

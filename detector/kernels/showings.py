@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from detector.kernels.buckets import home
 from detector.kernels.cache import njit
-from detector.kernels.prefetch import PREFETCH_AHEAD, prefetch
+from detector.kernels.seek import BLOCK, bring
 from detector.kernels.tenants import (
     MARKS,
     NOBODY,
@@ -24,9 +23,10 @@ _ONE = np.uint64(1)
 @njit(nogil=True, cache=True)
 def merge(slots, shared, tags, use, marks):
     """Record every used tag with its own mark; both tables must have room for all tags."""
+    buckets = np.empty(BLOCK, np.uint64)
     for i in range(len(tags)):
-        if i + PREFETCH_AHEAD < len(tags):
-            prefetch(slots, home(tags[i + PREFETCH_AHEAD], slots))  # type: ignore[call-arg]
+        if i % BLOCK == 0:
+            bring(slots, tags[i : i + BLOCK], buckets)
         if not use[i]:
             continue
         row, known = find(slots, tags[i])
@@ -48,11 +48,12 @@ def tell(
     """
     now = np.zeros(MARKS, np.int64)
     before = np.zeros(MARKS, np.int64)
+    buckets = np.empty(BLOCK, np.uint64)
     written = 0
     for i in range(len(tags)):
-        if i + PREFETCH_AHEAD < len(tags):
-            prefetch(slots, home(tags[i + PREFETCH_AHEAD], slots))  # type: ignore[call-arg]
-            prefetch(old_slots, home(tags[i + PREFETCH_AHEAD], old_slots))
+        if i % BLOCK == 0:
+            bring(slots, tags[i : i + BLOCK], buckets)
+            bring(old_slots, tags[i : i + BLOCK], buckets)
         if not use[i]:
             continue
         now[:] = 0

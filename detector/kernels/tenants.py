@@ -10,8 +10,7 @@ import numpy as np
 from detector.kernels.buckets import OWN, STEP, USED, home
 from detector.kernels.cache import njit
 from detector.kernels.line import KEYS, VALUES, WHOLE, look, lowest
-from detector.kernels.prefetch import prefetch
-from detector.kernels.seek import BLOCK, NOWHERE, fetch, room, seek
+from detector.kernels.seek import BLOCK, NOWHERE, room, seek, touch
 
 MARKS = 4
 """Parties kept per key: three besides the receiver already prove it common."""
@@ -108,18 +107,17 @@ def learn(slots, shared, keys, use, rare, first, mark):
     party has shown it, so it is common for all pairs. `first` is set where the newer generation
     did not know that the party has. Both tables must have room for all keys.
 
-    What is known comes last: by then the shared rows that were asked for are at hand.
+    What is known comes last, all at once: then the shared rows are brought all at once as well.
     """
     found = room()
     known = np.empty(len(keys), np.int64)
     rows = np.empty(len(keys), np.uint64)
+    heads = np.empty(len(keys), np.int64)
     count = 0
+    asked = 0
     added = 0
-    marks = shared.reshape(-1)
-    fetch(slots, keys, use, 0)
     for begin in range(0, len(keys), BLOCK):
         end = min(begin + BLOCK, len(keys))
-        fetch(slots, keys, use, end)
         seek(slots, keys, use, begin, end, WHOLE, 0, found)
         for i in range(begin, end):
             row = found[0, i - begin]
@@ -127,12 +125,11 @@ def learn(slots, shared, keys, use, rare, first, mark):
             if (not is_new) & use[i]:
                 row, is_known = find(slots, keys[i])
                 if is_known:
-                    word = slots[row + _ONE]
-                    if word < 0:
-                        prefetch(marks, (-1 - word) * MARKS)  # type: ignore[call-arg]
                     known[count] = i
                     rows[count] = row
                     count += 1
+                    heads[asked] = (-1 - slots[row + _ONE]) * MARKS
+                    asked += slots[row + _ONE] < 0
                 is_new = (not is_known) & (row < np.uint64(len(slots)))
             if is_new:
                 slots[row] = keys[i]
@@ -140,6 +137,7 @@ def learn(slots, shared, keys, use, rare, first, mark):
                 first[i] = True
                 added += 1
     slots[USED] += added
+    found[3, 0] = touch(shared.reshape(-1), heads[:asked])
     for n in range(count):
         _learn_known(slots, shared, rows[n], rare, first, known[n], mark)
 

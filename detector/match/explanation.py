@@ -15,7 +15,7 @@ from detector.match.reasons import CODES, UNEXPLAINED, Reason
 from detector.match.sink import Sink, SinkHits
 from detector.model import Kind, Role, Sequence
 from detector.settings import FilterSettings
-from detector.sketch.shingle import SHINGLE_TOKENS, shingle_keys
+from detector.sketch.shingle import SHINGLE_TOKENS, Keys, Mask, shingle_keys
 
 
 class ExplanationFilter:
@@ -50,7 +50,7 @@ class ExplanationFilter:
         )  # fmt: skip
         if not exact:
             return codes
-        own = np.isin(sink.keys[hits.sink_at], sink.own_prompt)
+        own = _held(sink.keys[hits.sink_at], sink.own_prompt)
         if sink.sampling.window:
             told = np.where(own, UNEXPLAINED, codes)
             # others may have shown by chance what this text does not remember
@@ -109,3 +109,11 @@ class ExplanationFilter:
         if len(shown):
             keys = shingle_keys(source.token_hashes)
             codes[: len(keys)][np.isin(keys, shown)] = CODES[Reason.SAME_QUESTION]
+
+
+def _held(keys: Keys, among: Keys) -> Mask:
+    """Return which keys are among others, of which there are often none."""
+    if not len(among):
+        return np.zeros(len(keys), np.bool_)
+    found: Mask = np.isin(keys, among)
+    return found
