@@ -20,6 +20,7 @@ from ingest.sources.jsonl import JsonlLog
 from ingest.sources.lines import Lines, open_lines
 from ingest.sources.sglang import SglangLog
 from ingest.sources.vllm import VllmLog
+from ingest.sources.vllm_lines import end_with_cr
 from ingest.sources.vllm_year import year_of
 from ingest.tail.cri import RuntimeLines
 from ingest.tail.splitter import Line
@@ -98,8 +99,8 @@ class Reading:
         if log_format not in ("auto", *LogFormat):
             known = ", ".join(("auto", *LogFormat))
             raise UsageError(f"unknown format {log_format!r}", hint=f"one of {known}")
+        head = [content for _, content in _whole(enumerate(lines.head(HEAD_LINES)), Coverage())]
         if log_format == "auto":
-            head = [content for _, content in _whole(enumerate(lines.head(HEAD_LINES)), Coverage())]
             log_format = detect_format(head, where=lines.name, lost=lines.lost)
         whole = _whole(lines, self.coverage)
         if log_format == LogFormat.JSONL:
@@ -108,8 +109,7 @@ class Reading:
         name = engine or engine_name(lines.name)
         if log_format == LogFormat.SGLANG:
             return SglangLog(whole, engine=name, coverage=self.coverage)
-        if all(line.endswith(b"\r") for line in lines.head(HEAD_LINES)):
-            # the ends of lines are such; else vLLM marks the lines that a message goes on behind
+        if end_with_cr(head):
             whole = ((number, content.removesuffix(b"\r")) for number, content in whole)
         return VllmLog(whole, engine=name, coverage=self.coverage, year=_year(lines))
 

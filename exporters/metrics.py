@@ -182,7 +182,8 @@ WORKER: tuple[Read[WorkerState], ...] = (
     Read(
         EXPLAINED,
         "counter",
-        "Shingles of responses that another tenant has shown, by what explains them.",
+        "Shingles of responses that another tenant has shown, by what explains them; winnowed, "
+        "those of the sample.",
         lambda state: _by_word(state.explained),
         ("reason",),
     ),

@@ -30,8 +30,8 @@ MAX_TAGS: Final = 32_768
 """Tags of one record at most: 256 KB, the size that records of sequences aim at too."""
 
 _MAGIC: Final = b"BWc1"
-_HEAD: Final = struct.Struct("<4s c 3x 4s I I q q")
-"""Magic, kind, key id, rows, tags, event time now (ms), offset up to which all has been told."""
+_HEAD: Final = struct.Struct("<4s c B 2x 4s I I q q")
+"""Magic, kind, window, key id, rows, tags, event time now (ms), offset up to which all is told."""
 
 _SHOWN_ROW: Final = np.dtype([("mark", "<i8"), ("tags", "<u4")])
 _TAINT_ROW: Final = np.dtype(
@@ -53,6 +53,8 @@ class Told(NamedTuple):
     now_ms: int
     upto: int
     """Offset in the range's own topic below which everything shared has been told (SHARED)."""
+    window: int
+    """Of which window the teller remembers a sample, 0 for every shingle."""
 
 
 def pieces(shown: Showings) -> Iterator[Showings]:
@@ -62,15 +64,20 @@ def pieces(shown: Showings) -> Iterator[Showings]:
 
 
 def encode_showings(
-    kind: bytes, shown: Showings, *, key_id: str, now_ms: int, upto: int = 0
+    kind: bytes, shown: Showings, *, key_id: str, now_ms: int, upto: int = 0, window: int = 0
 ) -> bytes:
-    """Return a record of at most MAX_TAGS showings; neighbours with one mark share a row."""
+    """Return a record of at most MAX_TAGS showings; neighbours with one mark share a row.
+
+    `window` says what the teller remembers a sample of, 0 that it remembers every shingle.
+    """
     marks = shown.marks
     begins = np.flatnonzero(np.concatenate([[True], marks[1:] != marks[:-1]])[: len(marks)])
     rows = np.empty(len(begins), _SHOWN_ROW)
     rows["mark"] = marks[begins]
     rows["tags"] = np.diff(np.append(begins, len(marks)))
-    head = _head(kind, key_id, rows=len(rows), tags=len(marks), now_ms=now_ms, upto=upto)
+    head = _HEAD.pack(
+        _MAGIC, kind, window, bytes.fromhex(key_id), len(rows), len(marks), now_ms, upto
+    )
     return b"".join((head, rows.tobytes(), shown.tags.astype("<i8", copy=False).tobytes()))
 
 
@@ -81,12 +88,8 @@ def encode_taints(taints: list[Taint], *, key_id: str, now_ms: int) -> bytes:
         _TAINT_ROW,
     )
     tags = np.concatenate([one.tags for one in taints])
-    head = _head(TAINTED, key_id, rows=len(rows), tags=len(tags), now_ms=now_ms, upto=0)
+    head = _HEAD.pack(_MAGIC, TAINTED, 0, bytes.fromhex(key_id), len(rows), len(tags), now_ms, 0)
     return b"".join((head, rows.tobytes(), tags.astype("<i8", copy=False).tobytes()))
-
-
-def _head(kind: bytes, key_id: str, *, rows: int, tags: int, now_ms: int, upto: int) -> bytes:
-    return _HEAD.pack(_MAGIC, kind, bytes.fromhex(key_id), rows, tags, now_ms, upto)
 
 
 def decode(value: bytes | None, *, key_id: str) -> Told:
@@ -97,7 +100,7 @@ def decode(value: bytes | None, *, key_id: str) -> Told:
     """
     if value is None or len(value) < _HEAD.size or not value.startswith(_MAGIC):
         raise _malformed("it has no head of this version")
-    _, kind, under, rows, tags, now_ms, upto = _HEAD.unpack_from(value)
+    _, kind, window, under, rows, tags, now_ms, upto = _HEAD.unpack_from(value)
     if under.hex() != key_id:
         raise RecordError(
             "unknown_key",
@@ -116,8 +119,8 @@ def decode(value: bytes | None, *, key_id: str) -> Told:
     if int(table["tags"].sum(dtype=np.int64)) != tags:
         raise _malformed("its rows do not cover its tags")
     if kind == TAINTED:
-        return Told(kind, _NONE, _taints(table, at), now_ms, upto)
-    return Told(kind, _showings(table, at), (), now_ms, upto)
+        return Told(kind, _NONE, _taints(table, at), now_ms, upto, window)
+    return Told(kind, _showings(table, at), (), now_ms, upto, window)
 
 
 _NONE: Final = Showings(np.empty(0, np.int64), np.empty(0, np.int64))

@@ -133,7 +133,10 @@ def _started(container: Container) -> Iterator[Command]:
 
 
 def _unwrapped(command: Command) -> Iterator[Command]:
-    """Yield a command, or those of the script that a shell in it is given."""
+    """Yield a command, and those of the script that a shell in it is given.
+
+    Only those where the script starts an engine; else what stands behind it may be what it runs.
+    """
     number = script_at(command.words)
     if number is None:
         yield command
@@ -141,8 +144,11 @@ def _unwrapped(command: Command) -> Iterator[Command]:
     script = command.words[number]
     file, _, line = script.where.rpartition(":")
     known = {**command.environment, **variables_of(*command)}
-    for inner in commands(script.text, file, int(line), known):
-        runner = command.words[: _shell_at(command.words)] if launch_of(inner.words) else ()
+    found = list(commands(script.text, file, int(line), known))
+    if not any(launch_of(inner.words) for inner in found):
+        yield command
+    for inner in found:
+        runner = command.words[: number - 1] if launch_of(inner.words) else ()
         yield Command((*runner, *inner.words), inner.environment)
 
 
@@ -176,7 +182,8 @@ def _with_role(engine: Engine, hint: str) -> Engine:
     elif engine.is_on("is-prefill-worker"):
         role = "prefill"
     elif transfer:
-        role = _ROLES.get(str(transfer.get("kv_role")), "")
+        told = transfer.get("kv_role")
+        role = _ROLES.get(told, "") if isinstance(told, str) else ""
         role = role or next((word for word in _WORDS_OF_ROLES if word in hint), "")
     else:
         role = ""

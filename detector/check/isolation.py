@@ -91,9 +91,11 @@ def _connectors(transfer: object) -> Iterator[str]:
     """Yield the connectors of a transfer, those inside a MultiConnector too."""
     if not isinstance(transfer, dict):
         return
-    yield str(transfer.get("kv_connector", ""))
+    name = transfer.get("kv_connector", "")
+    yield name if isinstance(name, str) else ""
     extra = transfer.get("kv_connector_extra_config")
-    for one in extra.get("connectors", ()) if isinstance(extra, dict) else ():
+    inner = extra.get("connectors") if isinstance(extra, dict) else None
+    for one in inner if isinstance(inner, list) else ():
         yield from _connectors(one)
 
 

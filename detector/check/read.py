@@ -41,7 +41,12 @@ def engines_in_file(path: str) -> list[Engine]:
     if len(found) > MAX_CONTAINERS:
         what = f"more than {MAX_CONTAINERS:,} containers"
         raise InputError(what, where=name, hint="give the engines' objects only")
-    engines = [engine for one in found for engine in engines_in(one)]
+    engines: list[Engine] = []
+    for one in found:
+        engines += engines_in(one)
+        if len(engines) > MAX_CONTAINERS:
+            what = f"more than {MAX_CONTAINERS:,} engines"
+            raise InputError(what, where=name, hint="give fewer scripts at once")
     if not engines:
         raise template(name) if "{{" in text else _no_engine(found, name)
     return engines

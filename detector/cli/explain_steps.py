@@ -130,8 +130,8 @@ def _weight(finding: Finding) -> list[str]:
         return [held]
     return [
         held,
-        f"rarity {evidence.rarity:.1%}: the share of the longest run that no other tenant was "
-        "ever seen with",
+        f"rarity {evidence.rarity:.1%}: the share of the longest run, as far as it is remembered, "
+        "that no other tenant was ever seen with",
     ]
 
 

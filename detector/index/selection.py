@@ -39,6 +39,14 @@ class Sampling(NamedTuple):
     window: int
     limit: np.int64
 
+    @property
+    def remembered_of(self) -> int:
+        """Of which window a sample is remembered, 0 for every shingle.
+
+        What a larger window remembers, a smaller one does as well, and not the other way round.
+        """
+        return 0 if self.limit == _GREATEST else self.window
+
     def picked(self, keys: Keys, masked: Mask) -> Mask:
         """Return which shingles of a sequence may be indexed."""
         return sample(keys, masked, self.window) if self.window else ~masked

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from detector.batches import Batches
 from detector.config.root import Settings
+from detector.index.selection import sampling_of
 from detector.index.shared_memory import SharedMemory
 from detector.model import Sequence
 from detector.pipeline import Detector
@@ -58,7 +59,8 @@ class CommonnessLoader:
         self._table = TokenTable(keys.hash_key, key_id=keys.key_id)
         self._memory = SharedMemory(commonness, TagKeys(keys.tag_key))
         self._exchange = Exchange(
-            self._memory, commonness, key_id=keys.key_id, ranges=ranges,
+            self._memory, commonness, key_id=keys.key_id,
+            sampling=sampling_of(settings.detection.index), ranges=ranges,
             prefix=settings.kafka.topic_prefix, writer=writer,
         )  # fmt: skip
         self._sequences = 0

@@ -2,6 +2,7 @@
 
 from detector.config.root import Settings
 from detector.errors import BrokerError
+from detector.index.selection import sampling_of
 from detector.index.shared_memory import SharedMemory
 from detector.sketch.tag_keys import TagKeys
 from detector.sketch.token_table import Secret
@@ -24,8 +25,8 @@ def commonness_rows(settings: Settings, secret: Secret, reader: Reader) -> list[
     commonness = settings.detection.commonness
     memory = SharedMemory(commonness, TagKeys(keys.tag_key))
     exchange = Exchange(
-        memory, commonness, key_id=keys.key_id, ranges=1, prefix=settings.kafka.topic_prefix,
-        writer=b"",
+        memory, commonness, key_id=keys.key_id, sampling=sampling_of(settings.detection.index),
+        ranges=1, prefix=settings.kafka.topic_prefix, writer=b"",
     )  # fmt: skip
     feed = CommonnessFeed(reader, exchange)
     if not feed.start(timeout_s=READ_S):

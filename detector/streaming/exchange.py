@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from detector.errors import RecordError
+from detector.index.selection import Sampling
 from detector.index.shared_memory import SharedMemory
 from detector.index.shingle_range import ShingleRange
 from detector.index.showings import Showings, Taint, by_range, joined, ranges_of
@@ -41,9 +42,10 @@ shown would be forgotten where it was only heard of."""
 LIFETIMES = 2
 """Horizons after which a showing is forgotten for certain, as everywhere in the memory."""
 
-REFUSED = ("malformed", "unknown_key", "wrong_range")
+REFUSED = ("malformed", "unknown_key", "wrong_range", "coarser_sample")
 """Why a record of another worker is not used: no writer of this version makes it so; it is under
-another secret; its tags are in a partition that is not their range."""
+another secret; its tags are in a partition that is not their range; its writer remembers less of a
+text than this worker, which would take what is left out for something that nobody has shown."""
 
 _CONTENT_TYPE = "application/vnd.bleedwatch.shingles"
 _SCHEMA = "shingles/1"
@@ -85,17 +87,20 @@ class Exchange:
         settings: CommonnessSettings,
         *,
         key_id: str,
+        sampling: Sampling,
         ranges: int,
         prefix: str,
         writer: bytes,
     ) -> None:
-        """`writer` is unique to the process, so that two owners of a range never use one key.
+        """`sampling` is what the memory takes; a record of a coarser one is not learned from.
 
-        It may be empty for a process that only listens.
+        `writer` is unique to the process, so that two owners of a range never use one key. It may
+        be empty for a process that only listens.
         """
         self._memory = memory
         self._settings = settings
         self._key_id = key_id
+        self._window = sampling.remembered_of
         self._ranges = ranges
         self._prefix = prefix
         self._writer = writer
@@ -172,6 +177,8 @@ class Exchange:
             raise RecordError("malformed", "a record about shingles is in the wrong topic")
         if is_shown and (ranges_of(told.showings.tags, self._ranges) != record.partition).any():
             raise RecordError("wrong_range", "tags are in a partition that is not their range")
+        if told.window > self._window:
+            raise RecordError("coarser_sample", "its writer remembers less of a text")
 
     def _learn(self, record: BrokerRecord, told: Told) -> None:
         at = record.partition
@@ -213,8 +220,9 @@ class Exchange:
         for partition, mine in by_range(shown, self._ranges):
             for piece in pieces(mine):
                 value = encode_showings(
-                    SHOWN, piece, key_id=self._key_id, now_ms=self._memory.now_ms
-                )
+                    SHOWN, piece, key_id=self._key_id, now_ms=self._memory.now_ms,
+                    window=self._window,
+                )  # fmt: skip
                 yield Message(self.shingles_topic, value, None, self._headers(), partition)
 
     def _tainted(self) -> Iterator[Message]:
@@ -241,7 +249,7 @@ class Exchange:
             for number, piece in enumerate(records, start=1):
                 value = encode_showings(
                     SHARED, piece, key_id=self._key_id, now_ms=owned.told_ms,
-                    upto=owned.read if number == len(records) else 0,
+                    upto=owned.read if number == len(records) else 0, window=self._window,
                 )  # fmt: skip
                 yield self._common(SHARED, partition, value)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from detector.config.root import Settings
 from detector.errors import SettingsError
+from detector.index.selection import sampling_of
 from detector.index.shared_memory import SharedMemory
 from detector.kernels.siphash import tagger
 from detector.match.digests import Digester
@@ -150,6 +151,7 @@ def _shared(
         memory,
         commonness,
         key_id=keys.key_id,
+        sampling=sampling_of(settings.detection.index),
         ranges=ranges,
         prefix=settings.kafka.topic_prefix,
         writer=os.urandom(WRITER_BYTES),

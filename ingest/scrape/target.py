@@ -169,11 +169,13 @@ class Target:
     def _has_restarted(self, readings: list[RankReading]) -> bool:
         """Tell whether counters fell that fall only when the engine starts anew.
 
-        One that is not there any more has fallen too: it comes with its first event.
+        One that no rank has any more has fallen too: it comes with its first event. Without a rank
+        of its own it moves on to a lower one that comes later.
         """
         told = {one.rank: one.restarts for one in readings if one.has_metrics}
+        had = {name for restarts in told.values() for name in restarts}
         fell = any(
-            restarts.get(name, 0.0) < before
+            restarts.get(name, before if name in had else 0.0) < before
             for rank, restarts in told.items()
             for name, before in self._restarts.get(rank, {}).items()
         )

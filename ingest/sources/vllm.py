@@ -106,7 +106,9 @@ class VllmLog:
         return self._read(number, raw) if self._wanted(raw) else ()
 
     def end(self) -> Iterator[RawRequest]:
-        """Yield what never ended."""
+        """Yield what never ended; a message that broke off is counted."""
+        for first, _ in self._continued.values():
+            self._coverage.broken("truncated_message", first)
         for table in (self._closing, self._open):
             for request in table.drain():
                 yield from self._finish(request)
@@ -165,7 +167,8 @@ class VllmLog:
             return "\n".join(parts)
         self._continued[line.head] = (line.first_line, parts)
         if len(self._continued) > MAX_CONTINUED:
-            self._continued.popitem(last=False)
+            _, (first, _) = self._continued.popitem(last=False)
+            self._coverage.broken("truncated_message", first)
         return None
 
     def _note_version(self, message: str) -> None:

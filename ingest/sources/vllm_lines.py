@@ -1,7 +1,7 @@
 """Takes a vLLM log line apart: time, place and message, from text or JSON, whatever the prefix."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -107,6 +107,30 @@ class LineReader:
                 return _to_ms(_moment(self._year - 1, date))
         self._latest = max(moment, self._latest or moment)
         return _to_ms(moment)
+
+
+def end_with_cr(head: Iterable[bytes]) -> bool:
+    """Tell from the first lines of a log whether its lines end with CR LF.
+
+    Otherwise a CR is vLLM's mark that the message goes on in the next line, under the same prefix.
+    So only lines of text records count, and of those at least two must have prefixes of their own:
+    a log that begins inside one message has that one's. The last one may be cut off.
+    """
+    reader = LineReader(None)
+    prefixes: set[bytes] = set()
+    unmarked = 0
+    for raw in head:
+        try:
+            line = reader.read(raw)
+        except RecordError:
+            continue
+        if line is None or not line.head:
+            continue
+        if unmarked:
+            return False
+        prefixes.add(line.head)
+        unmarked += not line.continues
+    return len(prefixes) > 1
 
 
 def _json_time(stamp: str) -> datetime:

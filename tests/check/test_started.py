@@ -8,6 +8,8 @@ from detector.advisories.arguments import parse_arguments
 from detector.check.engine import Engine
 from detector.check.gather import Given, gather
 from detector.check.plan import run
+from detector.check.read import MAX_CONTAINERS
+from detector.errors import InputError
 
 LMCACHE = "python3 -m sglang.launch_server --model-path m --enable-lmcache"
 POD = "kind: Pod\nmetadata: {name: x}\nspec:\n  containers:\n  - name: engine\n"
@@ -159,3 +161,44 @@ def test_a_comment_begins_a_word(tmp_path: Path) -> None:
         "sglang serve --model-path m \\\n# it's --enable-lmcache \\\n--port 1 # --enable-lmcache\n"
     )
     assert verdicts(tmp_path / "start.sh", text)["prefix-cache"] == {"warn"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        """srun --nodes 1 bash -c 'source env.sh; "$@"' _ vllm serve m""",
+        """bash -c 'exec "$0" "$@"' vllm serve m --x""",
+        """docker run IMG bash -lc 'exec "$@"' -- vllm serve m --enable-lmcache""",
+        "docker run -v /bin/bash:/bin/bash vllm/vllm-openai:v0.10.0 --model m -cc 3",
+        "docker run --entrypoint bash vllm/vllm-openai:v0.10.0 -c 'vllm serve m'",
+    ],
+)
+def test_what_stands_behind_a_script_that_starts_nothing_is_what_it_runs(
+    tmp_path: Path, line: str
+) -> None:
+    file = tmp_path / "start.sh"
+    file.write_text(f"{line}\n")
+    (engine,) = gather(Given(files=[str(file)])).engines
+    assert engine.kind == "vllm"
+    assert engine.version == ("0.10.0" if "v0.10.0" in line else "")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        '--kv-transfer-config \'{"kv_connector_extra_config":{"connectors":null}}\'',
+        "--kv-transfer-config.kv_connector_extra_config.connectors 3",
+        "--kv-transfer-config.kv_role.a 3 --kv-transfer-config.kv_connector.b 3",
+        f"--kv-transfer-config.kv_role.{'a.' * 5_000}b 3",
+        f"--kv-transfer-config.kv_connector.{'a.' * 5_000}b 3",
+    ],
+)
+def test_a_transfer_of_other_types_is_no_transfer_that_is_known(tmp_path: Path, flags: str) -> None:
+    assert verdicts(tmp_path / "start.sh", f"vllm serve m {flags}\n")
+
+
+def test_a_file_starts_a_bounded_number_of_engines(tmp_path: Path) -> None:
+    file = tmp_path / "start.sh"
+    file.write_text("vllm serve m\n" * (MAX_CONTAINERS + 1))
+    with pytest.raises(InputError, match="more than 1,000 engines"):
+        gather(Given(files=[str(file)]))

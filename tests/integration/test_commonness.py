@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from detector.config.root import Settings
+from detector.index.selection import sampling_of
 from detector.index.shared_memory import SharedMemory
 from detector.sketch.tag_keys import TagKeys
 from detector.sketch.token_table import Keys
@@ -57,8 +58,9 @@ def own_everything(kafka: str, prefix: str, keys: Keys) -> dict[str, int]:
     settings = Settings(kafka=KafkaSettings(bootstrap_servers=kafka, topic_prefix=prefix))
     memory = SharedMemory(settings.detection.commonness, TagKeys(keys.tag_key))
     exchange = Exchange(
-        memory, settings.detection.commonness, key_id=keys.key_id, ranges=PARTITIONS,
-        prefix=prefix, writer=os.urandom(8),
+        memory, settings.detection.commonness, key_id=keys.key_id,
+        sampling=sampling_of(settings.detection.index), ranges=PARTITIONS, prefix=prefix,
+        writer=os.urandom(8),
     )  # fmt: skip
     reader, publisher = KafkaReader(settings.kafka), KafkaPublisher(settings.kafka)
     feed = CommonnessFeed(reader, exchange)

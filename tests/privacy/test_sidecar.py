@@ -10,6 +10,7 @@ from ingest.key_file import load_secret
 from tests.e2e.traffic import WRITERS, pairs
 from tests.privacy.canary import IDS, TEXT, WORDS
 from tests.privacy.sweep import Secrets, Sweep
+from tests.streams.process import until
 from tests.unit.growing_log import GrowingLog
 from tests.unit.sidecars import Station
 
@@ -46,8 +47,7 @@ def test_nothing_gets_out(
     station.turns()
     station.gate.refuses = True
     log.write(whole[: len(whole) // 2])
-    station.turns()
-    assert running.look().reasons
+    until(lambda: bool(station.turns() or running.look().reasons))
     station.crash()
     station.start()
     station.turns()

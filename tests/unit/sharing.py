@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from detector.finding import Finding
 from detector.index.memory import Memory
+from detector.index.selection import sampling_of
 from detector.index.shared_memory import Exchanged, SharedMemory
 from detector.model import Sequence
 from detector.pipeline import Detector
@@ -54,7 +55,8 @@ class Worker:
         self._share = isinstance(self.memory, SharedMemory)
         if isinstance(self.memory, SharedMemory):
             self.exchange = Exchange(
-                self.memory, settings.commonness, key_id=key_id, ranges=ranges, prefix=prefix,
+                self.memory, settings.commonness, key_id=key_id,
+                sampling=sampling_of(settings.index), ranges=ranges, prefix=prefix,
                 writer=name.ljust(8, b"."),
             )  # fmt: skip
             self.feed = CommonnessFeed(of.reader(), self.exchange)

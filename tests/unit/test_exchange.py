@@ -2,6 +2,8 @@
 
 import pytest
 
+from detector.finding import Confidence
+from detector.settings import CommonnessSettings, DetectionSettings, IndexSettings
 from detector.sketch.shingle import shingle_keys
 from ingest.broker import Message, TopicPartition
 from ingest.commonness_records import decode
@@ -179,3 +181,40 @@ def test_nothing_that_is_told_names_a_tenant_or_shows_a_token() -> None:
         secrets += [token.tobytes() for token in tokens]
         secrets += [key.tobytes() for key in shingle_keys(tokens)]
     assert not [secret for secret in secrets if secret in everything]
+
+
+def _sampled(sampling: str, window: int = 8) -> DetectionSettings:
+    index = IndexSettings.model_validate({"sampling": sampling, "winnow_window": window})
+    return SETTINGS.model_copy(update={"index": index, "commonness": CommonnessSettings()})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refuses"),
+    [
+        (("winnow", 8), ("every", 8), True),
+        (("winnow", 16), ("winnow", 8), True),
+        (("winnow", 8), ("winnow", 3), True),
+        (("every", 8), ("winnow", 8), False),
+        (("winnow", 8), ("winnow", 16), False),
+        (("winnow", 4), ("every", 8), False),  # remembers every shingle
+    ],
+)
+def test_what_was_remembered_by_a_coarser_sample_is_learned_anew(
+    before: tuple[str, int], after: tuple[str, int], refuses: bool
+) -> None:
+    """A phrase that three tenants have shown is no bleed after a change of the sampling."""
+    at = broker()
+    old = Worker(at, _sampled(*before), name=b"old", owns=ALL)
+    for tenant in "cde":
+        old.observe(prompt(tenant, tenant, 0, join(text(ord(tenant), 20), PHRASE), pool="other"))
+        settle(old)
+    old.observe(prompt("c", "later", 7_200, text(5, 40), pool="other"))
+    settle(old)
+    new = Worker(at, _sampled(*after), name=b"new", owns=ALL)
+    settle(new)
+    assert ("coarser_sample" in new.exchange.bad_records) == refuses
+    new.observe(prompt("a", "a1", 7_300, join(text(3, 20), PHRASE)))
+    found = new.observe(response("b", "b1", 7_320, join(text(4, 20), PHRASE)))
+    assert {(one.confidence, one.evidence.thresholds.learning) for one in found} == (
+        {(Confidence.LOW, True)} if refuses else set()
+    )

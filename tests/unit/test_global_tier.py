@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from detector.finding import Confidence, Finding
+from detector.index.selection import sampling_of
 from detector.index.shared_memory import SharedMemory
 from detector.match.response_sketches import ResponseSketches
 from detector.model import Hashes, Role, Sequence, Span
@@ -271,8 +272,9 @@ def test_what_is_refused_and_given_up_is_counted_for_the_metrics() -> None:
     group.settle()
     memory = SharedMemory(SETTINGS.commonness, TagKeys(SECRET.keys().tag_key))
     common = Exchange(
-        memory, SETTINGS.commonness, key_id=RING.key_id, ranges=PARTITIONS, prefix="t", writer=b""
-    )
+        memory, SETTINGS.commonness, key_id=RING.key_id, sampling=sampling_of(SETTINGS.index),
+        ranges=PARTITIONS, prefix="t", writer=b"",
+    )  # fmt: skip
     core = group.stream.handler(memory=memory)
     sharing = (
         Monitor(core, learning_ms=0, exchange=common, bands=group.exchanges[0]).state().sharing

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from detector.config.root import Settings
 from detector.errors import TooManyDeadLettersError
 from detector.index.memory import Memory
+from detector.index.selection import sampling_of
 from detector.index.shared_memory import SharedMemory
 from detector.index.showings import Showings
 from detector.index.tenant_table import mark_of
@@ -66,8 +67,9 @@ class Worker:
         exchange, outer = None, None
         if isinstance(memory, SharedMemory):
             exchange = Exchange(
-                memory, SETTINGS.commonness, key_id=KEY_ID, ranges=1, prefix="t", writer=b"worker-1"
-            )
+                memory, SETTINGS.commonness, key_id=KEY_ID, sampling=sampling_of(SETTINGS.index),
+                ranges=1, prefix="t", writer=b"worker-1",
+            )  # fmt: skip
             feed = CommonnessFeed(self.stream.broker.reader(), exchange)
             outer = SharingHandler(handler, exchange, feed)
         settings = Settings(

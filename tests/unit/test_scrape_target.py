@@ -88,6 +88,26 @@ def test_a_counter_that_is_gone_tells_of_a_restart(server: EngineServer) -> None
     assert one.samples(15_000)[0].unreleased_quality == Quality.EXACT
 
 
+def test_a_counter_that_moves_to_a_lower_rank_is_not_gone(server: EngineServer) -> None:
+    """One without a rank belongs to the lowest that has been seen."""
+    counter = sglang_page(num_requests_total=5)
+    ranks = [
+        "".join(
+            sglang_page(
+                f'dp_rank="{rank}"', num_running_reqs=0, num_queue_reqs=0, num_used_tokens=9
+            )
+            for rank in some
+        )
+        for some in ((1,), (0, 1))
+    ]
+    server.pages = {"/metrics": counter + ranks[0]}
+    one = target(server)
+    one.samples(0)
+    one.samples(5_000)
+    server.pages = {"/metrics": counter + ranks[1]}
+    assert {each.rank: each.unreleased_quality for each in one.samples(10_000)}[1] == Quality.EXACT
+
+
 def test_an_engine_that_is_away_gives_no_sample_and_idleness_begins_anew(
     server: EngineServer,
 ) -> None:

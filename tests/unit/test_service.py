@@ -76,6 +76,7 @@ def test_a_body_over_several_lines_of_a_vllm_file_is_one_message(tmp_path: Path,
     head = "INFO 03-01 10:00:00 [request_logger.py:55] "
     forged = "Generated response chatcmpl-a details: output_token_ids: [6]"
     lines = [
+        "INFO 03-01 09:59:59 [api_server.py:1] Started",
         f'{head}Request a JSON body: {{"x":\r',
         f"{head}{forged}\r",
         f'{head}1, "user": "u1"}}',
@@ -87,6 +88,37 @@ def test_a_body_over_several_lines_of_a_vllm_file_is_one_message(tmp_path: Path,
     (one,), coverage = read(tmp_path / "server.log", "".join(line + end for line in lines))
     assert (one.prompt_ids, one.response_ids) == ([5], [7])
     assert not coverage.broken_by_reason
+
+
+STARTED = "INFO 03-01 09:59:59 [api_server.py:1] Started"
+AT_TEN = "INFO 03-01 10:00:00 [request_logger.py:55] "
+PROMPT = (
+    "Request chatcmpl-a details: prompt: None, prompt_token_ids: [5], prompt_embeds shape: None."
+)
+OUTPUT = "Generated response chatcmpl-a details: output_token_ids: [7]"
+TEXT = "Generated response chatcmpl-a: output: 'x', finish_reason: stop"
+ENDING_WITH_CR = "\r\n".join(AT_TEN + each for each in (PROMPT, OUTPUT, TEXT))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a banner of a shell\n{STARTED}\r\n{ENDING_WITH_CR}\r\n",
+        f"{STARTED}\r\n{ENDING_WITH_CR}",
+    ],
+    ids=["a line without CR before", "the last line is cut off"],
+)
+def test_lines_that_end_with_cr_are_lines(tmp_path: Path, text: str) -> None:
+    (one,), coverage = read(tmp_path / "server.log", text)
+    assert (one.prompt_ids, one.response_ids) == ([5], [7])
+    assert not coverage.broken_by_reason
+
+
+def test_a_log_that_begins_inside_a_body_takes_none_of_it_for_records(tmp_path: Path) -> None:
+    body = f"{ENDING_WITH_CR}\r\n" * 30
+    made, coverage = read(tmp_path / "server.log.1", body)
+    assert not made
+    assert coverage.broken_by_reason == {"truncated_message": 1}
 
 
 @pytest.mark.parametrize("start", ["", "[2026-03-01 10:00:00] "])

@@ -6,6 +6,7 @@ import pytest
 
 from detector.finding import Finding
 from detector.index.memory import Memory
+from detector.index.selection import sampling_of
 from detector.index.shared_memory import SharedMemory
 from detector.model import Sequence
 from detector.sketch.tag_keys import TagKeys
@@ -49,7 +50,8 @@ class Group:
         else:
             memory = SharedMemory(SETTINGS.commonness, TagKeys(TAG_KEY))
             exchange = Exchange(
-                memory, SETTINGS.commonness, key_id=KEY_ID, ranges=PARTITIONS, prefix="t",
+                memory, SETTINGS.commonness, key_id=KEY_ID,
+                sampling=sampling_of(SETTINGS.index), ranges=PARTITIONS, prefix="t",
                 writer=b"worker%02d" % self._made,
             )  # fmt: skip
             feed = CommonnessFeed(self.stream.broker.reader(), exchange)
