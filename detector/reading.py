@@ -23,7 +23,7 @@ from ingest.sources.vllm import VllmLog
 from ingest.sources.vllm_lines import end_with_cr
 from ingest.sources.vllm_year import year_of
 from ingest.tail.cri import RuntimeLines
-from ingest.tail.splitter import Line
+from ingest.tail.splitter import RUNTIME_PREFIX, Line
 from ingest.tenancy import Tenancy
 
 OnProgress = Callable[[float, str], None]
@@ -99,7 +99,10 @@ class Reading:
         if log_format not in ("auto", *LogFormat):
             known = ", ".join(("auto", *LogFormat))
             raise UsageError(f"unknown format {log_format!r}", hint=f"one of {known}")
-        head = [content for _, content in _whole(enumerate(lines.head(HEAD_LINES)), Coverage())]
+        begins = lines.head(HEAD_LINES)
+        head = [content for _, content in _whole(enumerate(begins), Coverage())]
+        if not head:  # pieces of one line
+            head = [RUNTIME_PREFIX.sub(b"", piece, 1) for piece in begins]
         if log_format == "auto":
             log_format = detect_format(head, where=lines.name, lost=lines.lost)
         whole = _whole(lines, self.coverage)

@@ -198,23 +198,29 @@ def _readers(settings: Settings) -> Iterator[_Readers]:
 
 
 def _compile_kernels(settings: Settings, tag_keys: TagKeys) -> None:
-    """Judge two made-up requests: compiling holds the interpreter, and heartbeats would wait."""
+    """Judge made-up requests: compiling holds the interpreter, and heartbeats would wait.
+
+    A prompt and a response are bled, of tokens that cannot be written to, as those of records are:
+    for arrays of another kind everything would be compiled once more, while a bleed waits.
+    """
     compile_sharing(settings.detection.commonness, tag_keys)
     memory = SharedMemory(settings.detection.commonness, tag_keys)
     sketches = ResponseSketches(settings.detection.copies, tag_keys)
     detector = Detector(settings.detection, memory=memory, sketches=sketches)
-    shown = np.arange(settings.detection.copies.min_bigrams + 2, dtype=np.uint32)
-    for at, (tenant, kind) in enumerate((("a", Kind.PROMPT), ("b", Kind.RESPONSE))):
+    tokens = settings.detection.copies.min_bigrams + 2
+    for at, kind in enumerate((Kind.PROMPT, Kind.RESPONSE, Kind.RESPONSE, Kind.RESPONSE)):
+        shown = np.arange(tokens, dtype=np.uint32) + np.uint32(at // 2 * tokens)
+        shown.flags.writeable = False
         detector.observe(
             Sequence(
-                tenant=TenantId(tenant),
-                request_id=RequestId(tenant),
+                tenant=TenantId(f"tenant-{at}"),
+                request_id=RequestId(f"request-{at}"),
                 kv_pool=PoolId("p"),
                 engine=EngineId("e"),
                 model="",
                 kind=kind,
                 started_at_ms=at + 1,
-                ended_at_ms=at + 1,
+                ended_at_ms=at + 2,
                 token_hashes=shown,
             )
         )

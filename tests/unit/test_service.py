@@ -19,6 +19,7 @@ from detector.settings import WindowSettings
 from ingest.coverage import Coverage
 from ingest.door import Door
 from ingest.sources.base import RawRequest
+from ingest.sources.detect import HEAD_LINES
 from tests.content.tree import ROOT
 
 SECRET = list(range(1000, 1030))
@@ -88,6 +89,21 @@ def test_a_body_over_several_lines_of_a_vllm_file_is_one_message(tmp_path: Path,
     (one,), coverage = read(tmp_path / "server.log", "".join(line + end for line in lines))
     assert (one.prompt_ids, one.response_ids) == ([5], [7])
     assert not coverage.broken_by_reason
+
+
+def test_a_container_log_that_begins_with_a_line_of_many_pieces_is_recognised(
+    tmp_path: Path,
+) -> None:
+    record = {
+        "timestamp": "2026-03-01T10:00:00.250000", "event": "request.finished",
+        "obj": {"rid": "r", "input_ids": list(range(900))}, "out": {"output_ids": [2]},
+    }  # fmt: skip
+    text = json.dumps(record)
+    cuts = [text[at : at + 50] for at in range(0, len(text), 50)]
+    pieces = [CONTAINER.format("P") + cut for cut in cuts] + [CONTAINER.format("F")]
+    assert len(pieces) > HEAD_LINES
+    (one,), _ = read(tmp_path / "0.log", "\n".join(pieces) + "\n")
+    assert (len(one.prompt_ids or ()), one.response_ids) == (900, [2])
 
 
 STARTED = "INFO 03-01 09:59:59 [api_server.py:1] Started"

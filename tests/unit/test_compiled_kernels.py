@@ -1,0 +1,50 @@
+"""A worker has compiled what it judges with before it is ready: no bleed waits for a compiler."""
+
+import subprocess
+import sys
+
+SCRIPT = """
+import importlib, pkgutil
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+import detector.kernels
+from detector.config.root import Settings
+from detector.index.shared_memory import SharedMemory
+from detector.pipeline import Detector
+from detector.sketch.tag_keys import TagKeys
+from detector.streaming import run_worker
+from tests.unit.sequences import prompt, response, text
+
+def compiled():
+    modules = [importlib.import_module(f"detector.kernels.{one.name}")
+               for one in pkgutil.iter_modules(detector.kernels.__path__)]
+    kernels = {one for module in modules for one in vars(module).values()
+               if isinstance(one, Dispatcher)}
+    return {(one.__module__, one.__name__, signature)
+            for one in kernels for signature in one.signatures}
+
+keys = TagKeys(bytes(32))
+settings = Settings()
+run_worker._compile_kernels(settings, keys)
+before = compiled()
+memory = SharedMemory(settings.detection.commonness, keys)
+mine = Detector(settings.detection, memory=memory)
+secret, answer = text(1, 300), text(2, 300)
+answer[100:140] = secret[50:90]
+again = text(3, 300)
+again[10:40] = answer[200:230]
+found = 0
+for number, one in enumerate((secret, answer, again, again.copy())):
+    one.flags.writeable = False
+    make = response if number else prompt
+    found += len(mine.observe(make(f"t{number}", f"r{number}", number, one)))
+assert found >= 3, found
+assert compiled() == before, compiled() - before
+"""
+
+
+def test_nothing_is_compiled_while_a_bleed_is_judged() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
