@@ -102,7 +102,7 @@ class Reading:
         begins = lines.head(HEAD_LINES)
         head = [content for _, content in _whole(enumerate(begins), Coverage())]
         if not head:  # pieces of one line
-            head = [RUNTIME_PREFIX.sub(b"", piece, 1) for piece in begins]
+            head = [b"".join(RUNTIME_PREFIX.sub(b"", piece, 1) for piece in begins)]
         if log_format == "auto":
             log_format = detect_format(head, where=lines.name, lost=lines.lost)
         whole = _whole(lines, self.coverage)
