@@ -99,12 +99,8 @@ class Reading:
         if log_format not in ("auto", *LogFormat):
             known = ", ".join(("auto", *LogFormat))
             raise UsageError(f"unknown format {log_format!r}", hint=f"one of {known}")
-        begins = lines.head(HEAD_LINES)
-        head = [content for _, content in _whole(enumerate(begins), Coverage())]
-        if not head:  # pieces of one line
-            head = [b"".join(RUNTIME_PREFIX.sub(b"", piece, 1) for piece in begins)]
         if log_format == "auto":
-            log_format = detect_format(head, where=lines.name, lost=lines.lost)
+            log_format = detect_format(_head(lines), where=lines.name, lost=lines.lost)
         whole = _whole(lines, self.coverage)
         if log_format == LogFormat.JSONL:
             fields = self._settings.sources.jsonl
@@ -112,7 +108,7 @@ class Reading:
         name = engine or engine_name(lines.name)
         if log_format == LogFormat.SGLANG:
             return SglangLog(whole, engine=name, coverage=self.coverage)
-        if end_with_cr(head):
+        if end_with_cr(_head(lines)):
             whole = ((number, content.removesuffix(b"\r")) for number, content in whole)
         return VllmLog(whole, engine=name, coverage=self.coverage, year=_year(lines))
 
@@ -120,6 +116,13 @@ class Reading:
 def engine_name(path: str) -> str:
     """Return the engine that a log file is of: its name without rotation and format suffixes."""
     return "stdin" if path == "-" else _SUFFIXES.sub("", Path(path).name) or Path(path).name
+
+
+def _head(lines: Lines) -> list[bytes]:
+    """Return the first lines of a log; of one that begins with many pieces of a line, these."""
+    begins = lines.head(HEAD_LINES)
+    whole = [content for _, content in _whole(enumerate(begins), Coverage())]
+    return whole or [b"".join(RUNTIME_PREFIX.sub(b"", piece, 1) for piece in begins)]
 
 
 def _whole(lines: Iterable[Line], coverage: Coverage) -> Iterator[Line]:

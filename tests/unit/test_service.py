@@ -1,9 +1,12 @@
 """The embedded pipeline from files to findings, and what a sidecar may never load."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from typing import Any
 from unittest.mock import patch
 
@@ -354,3 +357,27 @@ def test_a_sidecar_loads_no_compiler_and_no_tensor_library() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_pipe_of_a_named_format_is_read_as_its_lines_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing waits for as many lines as tell the format."""
+    there, here = os.pipe()
+    found: Queue[Any] = Queue()
+    settings = Settings.model_validate({"tenancy": {"rules": [{"kind": "static", "tenant": "t"}]}})
+    reading = Reading(settings, deployment_table(settings))
+
+    def read_one() -> None:
+        found.put(next(reading.records(["-"], log_format="jsonl")))
+
+    with os.fdopen(there) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        os.write(here, b'{"request_id": "a", "ts": 1, "prompt_ids": [5]}\n')
+        reader = Thread(target=read_one, daemon=True)
+        reader.start()
+        try:
+            assert len(found.get(timeout=30).token_hashes) == 1
+        finally:
+            os.close(here)
+            reader.join(30)
