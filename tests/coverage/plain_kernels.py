@@ -36,6 +36,8 @@ LONG = frozenset(
         "test_recall_follows_the_s_curve",
         "test_the_error_of_an_estimate_is_no_worse_than_datasketch",
         "test_the_error_of_the_estimate_is_datasketchs",
+        # what is compiled is what it asks
+        "test_nothing_is_compiled_while_a_bleed_is_judged",
     }
 )
 """Tests of so many tokens that the kernels they try must be compiled.
