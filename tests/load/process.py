@@ -82,7 +82,12 @@ class WorkerProcess:
         """Return what the process has used."""
         process = Path(f"/proc/{self.pid}")
         fields = (process / "stat").read_text().rpartition(")")[2].split()
-        threads = [(one / "schedstat").read_text().split() for one in process.glob("task/*")]
+        threads = []
+        for one in process.glob("task/*"):
+            with contextlib.suppress(
+                FileNotFoundError, ProcessLookupError
+            ):  # a thread that has just ended
+                threads.append((one / "schedstat").read_text().split())
         return Usage(
             cpu_seconds=(int(fields[11]) + int(fields[12])) / _TICKS,
             waited_seconds=sum(int(waited) for _, waited, _ in threads) / 1e9,
