@@ -84,9 +84,8 @@ class WorkerProcess:
         fields = (process / "stat").read_text().rpartition(")")[2].split()
         threads = []
         for one in process.glob("task/*"):
-            with contextlib.suppress(
-                FileNotFoundError, ProcessLookupError
-            ):  # a thread that has just ended
+            # a thread may have just ended
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 threads.append((one / "schedstat").read_text().split())
         return Usage(
             cpu_seconds=(int(fields[11]) + int(fields[12])) / _TICKS,
