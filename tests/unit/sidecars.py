@@ -1,5 +1,6 @@
 """A sidecar over a broker in memory, that can be stopped dead and started again."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -23,6 +24,7 @@ from ingest.topics import topic_names
 from tests.e2e.traffic import TENANT_RULES, write_config
 
 PARTITIONS = 2
+CHECKPOINT_MS = 1
 
 Told = tuple[str, str, str, int, bytes]
 """Tenant, request, kind, part and hashes: what a sequence says."""
@@ -81,7 +83,7 @@ class Station:
         given = {
             "files": list(files),
             "checkpoint_file": str(folder / "checkpoint"),
-            "checkpoint_ms": 1,
+            "checkpoint_ms": CHECKPOINT_MS,
             "rotate_wait_ms": 1,
             "grace_ms": 5_000,
             "engine": "engine-0",
@@ -112,9 +114,10 @@ class Station:
         return self.running
 
     def turns(self, count: int = 3) -> None:
-        """Let the sidecar work."""
+        """Let the sidecar work; its checkpoint is due in every turn."""
         assert self.running is not None
         for _ in range(count):
+            time.sleep(CHECKPOINT_MS / 1000)
             self.running.sidecar.turn()
 
     def crash(self) -> None:
