@@ -10,6 +10,7 @@ CPU.
 
 import os
 import signal
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,6 +43,8 @@ collect_ignore += [] if _LONG else ["long"]
 collect_ignore += [] if _ENGINE else ["engine"]
 collect_ignore += [] if _TORCH else ["torch_path"]
 
+_TESTS_OF_ITS_ID = pytest.StashKey[int]()
+
 
 def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -49,6 +52,18 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if _FOLDER and not Path(_FOLDER).is_dir():
         raise pytest.UsageError(f"{VARIABLE} names no folder: {_FOLDER}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    tests = Counter(item.nodeid for item in items)
+    for item in items:
+        item.stash[_TESTS_OF_ITS_ID] = tests[item.nodeid]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail where tests share an id: a worker looks tests up by id, and would run one of them."""
+    if item.stash[_TESTS_OF_ITS_ID] > 1:
+        pytest.fail(f"{item.stash[_TESTS_OF_ITS_ID]} tests have this id", pytrace=False)
 
 
 def pytest_report_header() -> list[str]:

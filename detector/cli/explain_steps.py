@@ -52,8 +52,16 @@ def _party(party: Party, *, tokens: int | None = None) -> list[str]:
     prompt = f", {counted(asked, 'prompt token')}" if asked is not None else ""
     return [
         f"tenant {party.tenant}, request {party.request_id}: its {party.kind}{length}{prompt}",
-        f"from {when(party.started_at_ms)} to {when(party.ended_at_ms)}",
+        _span(party.started_at_ms, party.ended_at_ms),
     ]
+
+
+def _span(start_ms: int, end_ms: int) -> str:
+    return (
+        f"at {when(start_ms)}"  # a prompt is there at once
+        if start_ms == end_ms
+        else f"from {when(start_ms)} to {when(end_ms)}"
+    )
 
 
 def _distance(finding: Finding) -> str:
@@ -123,8 +131,8 @@ def _learning(limits: Thresholds) -> list[str]:
 def _weight(finding: Finding) -> list[str]:
     evidence = finding.evidence
     held = (
-        f"containment {evidence.containment:.1%}: the share of the whole response that the source "
-        "also holds"
+        f"containment {evidence.containment:.1%}: the share of the whole response's shingles that "
+        "the source also holds"
     )
     if not evidence.runs:
         return [held]

@@ -302,7 +302,8 @@ def coverage_lines(coverage: "Coverage") -> list[str]:
     if coverage.unmapped_tenants:
         lines.append(
             f"not judged: {counted(coverage.unmapped_tenants, 'request')} (without a tenant): "
-            "add a rule under `tenancy` in the configuration"
+            "add a rule under `tenancy` in the configuration; rules there replace the default, "
+            "the field `tenant`"
         )
     for reason, count in coverage.broken_by_reason.items():
         at = [str(s.line) for s in coverage.broken_samples if s.reason == reason and s.line]

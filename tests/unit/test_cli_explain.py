@@ -47,7 +47,8 @@ def test_steps(file: Path) -> None:
     for said in (
         "1. Who received it (sink) tenant globex, request req-77: its response, 1,000 tokens",
         "2. Whose content it is (source) tenant acme, request req-12: its prompt",
-        "from 2027-01-15T08:00:00.000Z",
+        "at 2027-01-15T08:00:00.000Z it started",
+        "from 2027-01-15T08:01:00.000Z to",
         "it started 60.0 s before the sink's request, in KV pool pool-a",
         "3. What is the same 40 tokens in 1 run of at least 10",
         "6 shingles (own prompt): the receiver had just sent these words itself",
