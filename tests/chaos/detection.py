@@ -1,82 +1,193 @@
-"""The kill of a worker once more, with the real program and real detection."""
+"""Bleeds that arrive while the real program is in trouble, and the judgement of what it found."""
 
 import contextlib
+import os
 import random
+import re
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Self
 
+from detector.errors import BrokerError
 from detector.pipeline import Detector
 from detector.settings import DetectionSettings
 from ingest.broker import Message, TopicPartition
+from ingest.kafka_io import KafkaPublisher
+from ingest.kafka_settings import KafkaSettings
 from ingest.key_file import new_secret
-from tests.chaos.traffic import RECOVERY_S, Round
+from tests.chaos.traffic import RECOVERY_S, RETRY_S, Round
 from tests.e2e.program import environment
 from tests.streams.cluster import committed_of, now_ms
+from tests.streams.health import metric, status
 from tests.streams.process import until
 from tests.streams.real import STEP_MS, Cluster, bleeding, make_cluster
 
 COUNT = 120
-PAUSE_S = 0.1
+LAG = 20
+"""Responses come as many prompts after their own: whoever takes over must rebuild the window."""
+
+PAUSE_S = 0.05
 START_S = 240.0
 """The first worker may have to compile the kernels."""
 
 
-def killed_detection(bootstrap: str, folder: Path, seed: int) -> Round:
-    """A worker is killed while bleeds arrive; another one finishes."""
-    key_file = folder / f"key-{seed}-{time.time_ns()}"
-    new_secret(key_file)
-    cluster = make_cluster(bootstrap, key_file.name, key_file)
-    sequences = bleeding(seed, COUNT, now_ms() - 2 * COUNT * STEP_MS)
-    judged = Detector(DetectionSettings())
-    wanted = {one.id for sequence in sequences for one in judged.observe(sequence)}
-    with _worker(cluster, folder / f"{key_file.name}-a.log") as a:
-        sender = threading.Thread(target=_send_slowly, args=(cluster, cluster.packed(sequences)))
+class Program:
+    """A worker as users start it."""
+
+    def __init__(self, cluster: Cluster, log: Path) -> None:
+        self._log = log
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(cluster.command, stderr=file, env=environment())
+
+    def __enter__(self) -> Self:
+        until(lambda: bool(self._port()) or self.process.poll() is not None, START_S)
+        assert self._port(), self._log.read_text()[-3000:]
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def until_assigned(self) -> None:
+        """Wait until it has partitions and has rebuilt their windows."""
+        until(lambda: metric(self._port(), "bleedwatch_assigned_partitions") > 0)
+        until(lambda: status(self._port(), "/readyz") == 200)
+
+    def tell(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        os.kill(self.process.pid, number)
+
+    def end(self, number: signal.Signals) -> int:
+        """Send a signal that ends it; return its exit code."""
+        self.tell(number)
+        return self.process.wait(RECOVERY_S)
+
+    def _port(self) -> int:
+        found = re.search(r"health on port (\d+)", self._log.read_text())
+        return int(found[1]) if found else 0
+
+
+class Persistent:
+    """Sends a message until it is acknowledged, as a sidecar does; for one thread."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._publisher: KafkaPublisher | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._publisher is not None:
+            self._publisher.close()
+
+    def send(self, message: Message) -> None:
+        """Return once the broker has it."""
+        while not self._is_taken(message):
+            time.sleep(RETRY_S)
+
+    def _is_taken(self, message: Message) -> bool:
+        with contextlib.suppress(BrokerError):
+            if self._publisher is None:
+                self._publisher = KafkaPublisher(self._settings)
+            self._publisher.send(message).result(RECOVERY_S)
+            return True
+        return False
+
+
+class Bleeds:
+    """One installation with its traffic: half of it is sent, the rest after `go_on`.
+
+    `wanted` are the findings of a detector that nothing disturbs. `doubled` sends some messages
+    again.
+    """
+
+    def __init__(self, bootstrap: str, folder: Path, seed: int, *, doubled: bool = False) -> None:
+        name = f"bleeds-{seed}-{time.time_ns()}"
+        self._folder = folder
+        key_file = folder / name
+        new_secret(key_file)
+        self._cluster = make_cluster(bootstrap, name, key_file)
+        start_ms = now_ms() - 2 * (COUNT + LAG) * STEP_MS
+        sequences = bleeding(seed, COUNT, start_ms, lag=LAG)
+        judged = Detector(DetectionSettings())
+        self.wanted = {one.id for sequence in sequences for one in judged.observe(sequence)}
+        messages = self._cluster.packed(sequences)
+        times = random.Random(seed).choices((1, 2, 3) if doubled else (1,), k=len(messages))
+        half = len(messages) // 2
+        pairs = list(zip(messages, times, strict=True))
+        self._first, self._second = pairs[:half], pairs[half:]
+        self.sent = 0
+        """Messages, those that were sent again included."""
+        self._may_go_on = threading.Event()
+
+    def program(self, name: str) -> Program:
+        """Return a worker, to be used in a `with` block."""
+        return Program(self._cluster, self._folder / f"{self._cluster.key_file.name}-{name}.log")
+
+    @contextlib.contextmanager
+    def arriving(self) -> Iterator[None]:
+        """Send from a thread; all is sent when the block ends."""
+        sender = threading.Thread(target=self._send, daemon=True)
         sender.start()
-        until(lambda: len(cluster.findings()) > 0)
-        time.sleep(random.Random(seed).random() * 2)
-        a.kill()
-        a.wait()
-        sender.join()
-        topic = f"{cluster.settings.topic_prefix}.sequences"
-        committed = committed_of(cluster.settings, f"{cluster.settings.topic_prefix}.workers")
-        done = sum(committed.get(TopicPartition(topic, at), 0) for at in (0, 1))
-        pending = 0 < len(cluster.findings()) < len(wanted)
-    healed, flowing, before = time.monotonic(), None, cluster.findings()
-    with _worker(cluster, folder / f"{key_file.name}-b.log"):
-        found = cluster.findings()
-        while not wanted <= set(found) and time.monotonic() < healed + RECOVERY_S:
+        try:
+            yield
+        finally:
+            self.go_on()
+            sender.join(RECOVERY_S)
+
+    def go_on(self) -> None:
+        """Let the second half be sent."""
+        self._may_go_on.set()
+
+    def until_found(self) -> None:
+        """Wait for the first finding."""
+        until(lambda: bool(self._cluster.findings()), START_S)
+
+    def is_under_way(self) -> bool:
+        """Tell whether some findings were made and some are still to come."""
+        return 0 < len(self._cluster.findings()) < len(self.wanted)
+
+    def is_pending(self, sent: int) -> bool:
+        """Tell whether it is under way, and not all of the `sent` messages are committed."""
+        prefix = self._cluster.settings.topic_prefix
+        committed = committed_of(self._cluster.settings, f"{prefix}.workers")
+        done = sum(committed.get(TopicPartition(f"{prefix}.sequences", at), 0) for at in (0, 1))
+        return self.is_under_way() and done < sent
+
+    def judge(self, scenario: str, *, counted: bool) -> Round:
+        """Wait until all is found that must be; the trouble is over now."""
+        healed, flowing, found = time.monotonic(), None, self._cluster.findings()
+        before = found.keys()
+        self.go_on()
+        while not self.wanted <= set(found) and time.monotonic() < healed + RECOVERY_S:
             time.sleep(0.2)
-            found = cluster.findings()
-            if flowing is None and found.keys() > before.keys():
+            found = self._cluster.findings()
+            if flowing is None and found.keys() > before:
                 flowing = time.monotonic()
-    return Round(
-        scenario="killed detection",
-        counted=pending and done < len(cluster.packed(sequences)),
-        findings=len(wanted),
-        lost=len(wanted - set(found)),
-        strange=len(set(found) - wanted),
-        repeated=sum(count > 1 for count in found.values()),
-        recovery_s=0.0 if flowing is None else flowing - healed,
-    )
+        return Round(
+            scenario=scenario,
+            counted=counted,
+            findings=len(self.wanted),
+            lost=len(self.wanted - set(found)),
+            strange=len(set(found) - self.wanted),
+            repeated=sum(count > 1 for count in found.values()),
+            recovery_s=0.0 if flowing is None else flowing - healed,
+        )
 
+    def _send(self) -> None:
+        with Persistent(self._cluster.settings) as publisher:
+            self._send_slowly(self._first, publisher)
+            self._may_go_on.wait()
+            self._send_slowly(self._second, publisher)
 
-def _send_slowly(cluster: Cluster, messages: Sequence[Message]) -> None:
-    for message in messages:
-        cluster.send([message])
-        time.sleep(PAUSE_S)
-
-
-@contextlib.contextmanager
-def _worker(cluster: Cluster, log: Path) -> "Iterator[subprocess.Popen[bytes]]":
-    """Run a worker that has said that it serves."""
-    with log.open("wb") as file:
-        process = subprocess.Popen(cluster.command, stderr=file, env=environment())
-    try:
-        until(lambda: "health on port" in log.read_text() or process.poll() is not None, START_S)
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    def _send_slowly(self, pairs: Sequence[tuple[Message, int]], publisher: Persistent) -> None:
+        for message, times in pairs:
+            for _ in range(times):
+                publisher.send(message)
+                self.sent += 1
+            time.sleep(PAUSE_S)

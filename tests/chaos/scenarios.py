@@ -1,18 +1,20 @@
 """What can go wrong, one function for each: it runs a round and says what was lost.
 
-Each starts on topics of its own, lets workers find pairs in records that are being sent, does harm
-in the middle, and compares with what an undisturbed run finds.
+Each starts on topics of its own, lets workers find bleeds in records that are being sent, does harm
+in the middle, and compares with what an undisturbed run finds. The workers are the program itself;
+one scenario has its loop with another handler, which tells the moment to kill it at.
 """
 
 import contextlib
 import random
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ingest.broker import TopicPartition
-from tests.chaos import detection
+from tests.chaos.detection import Bleeds
 from tests.chaos.small_disk import SmallDisk
 from tests.chaos.traffic import Round, Sender, judge, made_up
 from tests.kafka.cluster import KafkaServer
@@ -36,6 +38,10 @@ class Stage:
             self.server.bootstrap, f"{name}-{self.seed}-{time.time_ns()}", PARTITIONS
         )
 
+    def bleeds(self, *, doubled: bool = False) -> Bleeds:
+        """Return traffic for the program, on topics of its own."""
+        return Bleeds(self.server.bootstrap, self.folder, self.seed, doubled=doubled)
+
     @contextlib.contextmanager
     def worker(self, stream: Stream, name: str) -> Iterator[WorkerProcess]:
         with worker(stream.arguments(session_s=SESSION_S), self.folder / f"{name}.log") as one:
@@ -55,7 +61,7 @@ Scenario = Callable[[Stage], Round]
 
 
 def killed_worker(stage: Stage) -> Round:
-    """A worker is killed with findings made and their records not committed."""
+    """The loop of a worker is killed with findings made and their records not committed."""
     stream, records = stage.stream("kill"), made_up(stage.seed, PARTITIONS)
     chance = random.Random(stage.seed)
     with stage.worker(stream, "a") as a, stage.sender(stream, records, a) as sender:
@@ -76,42 +82,62 @@ def killed_worker(stage: Stage) -> Round:
             return judge("killed worker", stream, records, healed, counted=bool(pending))
 
 
+def killed_detection(stage: Stage) -> Round:
+    """The program is killed with findings made and records not committed."""
+    bleeds = stage.bleeds()
+    with bleeds.arriving():
+        with bleeds.program("a") as a:
+            bleeds.until_found()
+            bleeds.go_on()
+            time.sleep(random.Random(stage.seed).random() * 2)
+            sent = bleeds.sent
+            a.end(signal.SIGKILL)
+            pending = bleeds.is_pending(sent)
+        with bleeds.program("b"):
+            return bleeds.judge("killed detection", counted=pending)
+
+
 def restarted_broker(stage: Stage) -> Round:
     """The broker goes away for a second, in order or by a power cut, and comes back."""
-    stream, records = stage.stream("broker"), made_up(stage.seed, PARTITIONS)
-    with stage.worker(stream, "a") as a, stage.sender(stream, records, a) as sender:
-        sender.wait_for(0.3)
+    bleeds = stage.bleeds()
+    with bleeds.arriving(), bleeds.program("a"):
+        bleeds.until_found()
+        bleeds.go_on()
         (stage.server.kill if stage.seed % 2 else stage.server.stop)()
         time.sleep(1)
         stage.server.start()
-        return judge("restarted broker", stream, records, time.monotonic())
+        return bleeds.judge("restarted broker", counted=bleeds.is_under_way())
 
 
 def changing_group(stage: Stage) -> Round:
-    """A second worker comes and goes, in order or by a kill."""
-    stream, records = stage.stream("group"), made_up(stage.seed, PARTITIONS)
-    with stage.worker(stream, "a") as a, stage.sender(stream, records, a) as sender:
-        sender.wait_for(0.1)
-        with stage.worker(stream, "b") as b:
-            b.wait_event("assign")
-            worked = b.tells("take", 10)
+    """A second worker comes, takes a partition over, and goes in order or by a kill."""
+    bleeds = stage.bleeds()
+    with bleeds.arriving(), bleeds.program("a"):
+        bleeds.until_found()
+        with bleeds.program("b") as b:
+            b.until_assigned()
+            under_way = bleeds.is_under_way()
+            bleeds.go_on()
+            time.sleep(random.Random(stage.seed).random() * 2)
             if stage.seed % 2:
-                b.kill()
+                b.end(signal.SIGKILL)
             else:
-                assert b.stop() == 0
-        return judge("changing group", stream, records, time.monotonic(), counted=worked)
+                assert b.end(signal.SIGTERM) == 0
+        return bleeds.judge("changing group", counted=under_way)
 
 
 def paused_worker(stage: Stage) -> Round:
     """A worker is frozen for longer than its session, and goes on as if nothing had been."""
-    stream, records = stage.stream("pause"), made_up(stage.seed, PARTITIONS)
-    with stage.worker(stream, "a") as a, stage.sender(stream, records, a):
-        a.wait_event("pending")
-        a.freeze()
-        with stage.worker(stream, "b") as b:
-            b.wait_event("assign", PARTITIONS)
-            a.thaw()
-            return judge("paused worker", stream, records, time.monotonic())
+    bleeds = stage.bleeds()
+    with bleeds.arriving(), bleeds.program("a") as a:
+        bleeds.until_found()
+        a.tell(signal.SIGSTOP)
+        with bleeds.program("b") as b:
+            b.until_assigned()
+            under_way = bleeds.is_under_way()
+            bleeds.go_on()
+            a.tell(signal.SIGCONT)
+            return bleeds.judge("paused worker", counted=under_way)
 
 
 def full_disk(stage: Stage) -> Round:
@@ -128,39 +154,34 @@ def full_disk(stage: Stage) -> Round:
 
 
 def _on_a_full_disk(stage: Stage, disk: SmallDisk) -> Round:
-    stream, records = stage.stream("disk"), made_up(stage.seed, PARTITIONS)
-    with stage.worker(stream, "a") as a, stage.sender(stream, records, a) as sender:
-        sender.wait_for(0.3)
+    bleeds = stage.bleeds()
+    with bleeds.arriving(), bleeds.program("a"):
+        bleeds.until_found()
+        under_way = bleeds.is_under_way()
         disk.fill()
+        bleeds.go_on()
         with contextlib.suppress(AssertionError):
             until(lambda: "No space left" in stage.server.log_file.read_text(), 5)
         full = "No space left" in stage.server.log_file.read_text()
         disk.free()
         stage.server.kill()
         stage.server.start()
-        return judge("full disk", stream, records, time.monotonic(), counted=full)
+        return bleeds.judge("full disk", counted=full and under_way)
 
 
 def doubled_records(stage: Stage) -> Round:
     """A producer without idempotence sends again what had arrived."""
-    stream, records = stage.stream("double"), made_up(stage.seed, PARTITIONS)
-    chance = random.Random(stage.seed)
-    sent = [one for one in records for _ in range(chance.choice((1, 1, 2, 3)))]
-    with stage.worker(stream, "a") as a, stage.sender(stream, sent, a):
-        return judge("doubled records", stream, records, time.monotonic())
-
-
-def killed_detection(stage: Stage) -> Round:
-    """The program itself is killed while bleeds arrive."""
-    return detection.killed_detection(stage.server.bootstrap, stage.folder, stage.seed)
+    bleeds = stage.bleeds(doubled=True)
+    with bleeds.arriving(), bleeds.program("a"):
+        return bleeds.judge("doubled records", counted=True)
 
 
 SCENARIOS: dict[str, Scenario] = {
     "killed worker": killed_worker,
+    "killed detection": killed_detection,
     "restarted broker": restarted_broker,
     "changing group": changing_group,
     "paused worker": paused_worker,
     "full disk": full_disk,
     "doubled records": doubled_records,
-    "killed detection": killed_detection,
 }

@@ -3,8 +3,6 @@
 import re
 import signal
 import subprocess
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from ingest.broker import Message
 from ingest.key_file import new_secret
 from tests.e2e.program import environment, run
 from tests.streams.cluster import now_ms
+from tests.streams.health import status
 from tests.streams.process import until
 from tests.streams.real import STEP_MS, Cluster, bleeding, make_cluster
 
@@ -32,15 +31,6 @@ def cluster(kafka: str, topic_prefix: str, tmp_path: Path) -> Cluster:
 def start(cluster: Cluster, log: Path) -> "subprocess.Popen[bytes]":
     with log.open("wb") as file:
         return subprocess.Popen(cluster.command, stderr=file, env=environment())
-
-
-def status(port: int, path: str) -> int:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        with error:
-            return int(error.code)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

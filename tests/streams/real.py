@@ -110,10 +110,11 @@ def make_cluster(bootstrap: str, prefix: str, key_file: Path, *, partitions: int
     return Cluster(settings, key_file)
 
 
-def bleeding(seed: int, count: int, start_ms: int) -> list[Tokens]:
+def bleeding(seed: int, count: int, start_ms: int, *, lag: int = 0) -> list[Tokens]:
     """Return so many prompts, and to each a response elsewhere that repeats BLEED of its tokens.
 
-    Four pools, so that every partition has some; event times are STEP_MS apart.
+    Four pools, so that every partition has some; event times are STEP_MS apart. A response comes
+    behind as many later prompts as `lag` says.
     """
     chance = np.random.default_rng(seed)
     made: list[Tokens] = []
@@ -125,7 +126,8 @@ def bleeding(seed: int, count: int, start_ms: int) -> list[Tokens]:
             (Kind.PROMPT, f"a{at % 3}", prompt),
             (Kind.RESPONSE, f"b{at % 5}", response),
         ):
-            began = start_ms + (2 * at + (kind is Kind.RESPONSE)) * STEP_MS
+            place = 2 * at if kind is Kind.PROMPT else 2 * (at + lag) + 1
+            began = start_ms + place * STEP_MS
             made.append(
                 Tokens(
                     tenant=TenantId(tenant),
@@ -139,4 +141,4 @@ def bleeding(seed: int, count: int, start_ms: int) -> list[Tokens]:
                     token_hashes=hashes,
                 )
             )
-    return made
+    return sorted(made, key=lambda one: one.started_at_ms)
