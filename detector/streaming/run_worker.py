@@ -9,25 +9,20 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from detector.config.root import Settings
 from detector.errors import SettingsError
 from detector.index.selection import sampling_of
 from detector.index.shared_memory import SharedMemory
 from detector.kernels.siphash import tagger
 from detector.match.digests import Digester
-from detector.match.response_sketches import ResponseSketches
-from detector.model import EngineId, Kind, PoolId, RequestId, Sequence, TenantId
-from detector.pipeline import Detector
 from detector.sketch.tag_keys import TagKeys
 from detector.sketch.token_table import Keys, TokenTable
 from detector.streaming.commonness_feed import CommonnessFeed
+from detector.streaming.compiling import compile_kernels
 from detector.streaming.compose import new_handler
 from detector.streaming.exchange import Exchange
 from detector.streaming.global_tier import GlobalTier
 from detector.streaming.sharing import SharingHandler
-from detector.streaming.sharing import compile_kernels as compile_sharing
 from detector.streaming.watched import Watched
 from detector.streaming.worker_keys import WorkerKeys
 from ingest.broker import Reader
@@ -78,7 +73,7 @@ def run(settings: Settings, *, on_start: Callable[[Started], None]) -> None:
             hint="bleedwatch key new PATH makes one; give it to senders and workers",
         )
     keys = WorkerKeys(settings.key_file, settings.sealing)
-    _compile_kernels(settings, TagKeys(keys.current.tag_key))
+    compile_kernels(settings, TagKeys(keys.current.tag_key))
     with _readers(settings) as readers:
         _work(settings, keys, readers, on_start)
 
@@ -195,32 +190,3 @@ def _readers(settings: Settings) -> Iterator[_Readers]:
 
         bands = reader() if settings.stream.global_tier else None
         yield _Readers(reader(), reader(), bands)
-
-
-def _compile_kernels(settings: Settings, tag_keys: TagKeys) -> None:
-    """Judge made-up requests: compiling holds the interpreter, and heartbeats would wait.
-
-    A prompt and a response are bled, of tokens that cannot be written to, as those of records are:
-    for arrays of another kind everything would be compiled once more, while a bleed waits.
-    """
-    compile_sharing(settings.detection.commonness, tag_keys)
-    memory = SharedMemory(settings.detection.commonness, tag_keys)
-    sketches = ResponseSketches(settings.detection.copies, tag_keys)
-    detector = Detector(settings.detection, memory=memory, sketches=sketches)
-    tokens = settings.detection.copies.min_bigrams + 2
-    for at, kind in enumerate((Kind.PROMPT, Kind.RESPONSE, Kind.RESPONSE, Kind.RESPONSE)):
-        shown = np.arange(tokens, dtype=np.uint32) + np.uint32(at // 2 * tokens)
-        shown.flags.writeable = False
-        detector.observe(
-            Sequence(
-                tenant=TenantId(f"tenant-{at}"),
-                request_id=RequestId(f"request-{at}"),
-                kv_pool=PoolId("p"),
-                engine=EngineId("e"),
-                model="",
-                kind=kind,
-                started_at_ms=at + 1,
-                ended_at_ms=at + 2,
-                token_hashes=shown,
-            )
-        )

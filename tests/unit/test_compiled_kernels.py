@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from tests.content.tree import ROOT
+
 SCRIPT = """
 import importlib, pkgutil
 import numpy as np
@@ -10,9 +12,10 @@ from numba.core.dispatcher import Dispatcher
 import detector.kernels
 from detector.config.root import Settings
 from detector.index.shared_memory import SharedMemory
+from detector.kernels import buckets
 from detector.pipeline import Detector
 from detector.sketch.tag_keys import TagKeys
-from detector.streaming import run_worker
+from detector.streaming.compiling import compile_kernels
 from tests.unit.sequences import prompt, response, text
 
 def compiled():
@@ -25,7 +28,7 @@ def compiled():
 
 keys = TagKeys(bytes(32))
 settings = Settings()
-run_worker._compile_kernels(settings, keys)
+compile_kernels(settings, keys)
 before = compiled()
 memory = SharedMemory(settings.detection.commonness, keys)
 mine = Detector(settings.detection, memory=memory)
@@ -39,12 +42,24 @@ for number, one in enumerate((secret, answer, again, again.copy())):
     make = response if number else prompt
     found += len(mine.observe(make(f"t{number}", f"r{number}", number, one)))
 assert found >= 3, found
+homes = mine._index.table[0][buckets.HOMES], mine._copies._index._bands._homes
+for number in range(4, 600):
+    answer = text(number, 300)
+    answer.flags.writeable = False
+    mine.observe(response(f"t{number}", f"r{number}", number, answer))
+grown = mine._index.table[0][buckets.HOMES], mine._copies._index._bands._homes
+assert all(map(int.__lt__, map(int, homes), map(int, grown))), (homes, grown)
 assert compiled() == before, compiled() - before
 """
 
 
 def test_nothing_is_compiled_while_a_bleed_is_judged() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", SCRIPT],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=ROOT,
     )
     assert done.returncode == 0, done.stderr
