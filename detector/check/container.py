@@ -73,8 +73,11 @@ def script_at(words: Sequence[Word]) -> int | None:
 
 
 def _shell_at(words: Sequence[Word]) -> int | None:
-    """Return which word is a shell: others may start it, such as tini, env or docker."""
-    names = (word.text.rpartition("/")[2] for word in words)
+    """Return which word is a shell: others may start it, such as tini, env or docker.
+
+    One that is mounted (`-v /bin/bash:/bin/bash`) is not started by that.
+    """
+    names = ("" if ":" in word.text else word.text.rpartition("/")[2] for word in words)
     return next((number for number, name in enumerate(names) if name in _SHELLS), None)
 
 
@@ -145,7 +148,8 @@ def _unwrapped(command: Command) -> Iterator[Command]:
     file, _, line = script.where.rpartition(":")
     known = {**command.environment, **variables_of(*command)}
     found = list(commands(script.text, file, int(line), known))
-    if not any(launch_of(inner.words) for inner in found):
+    is_followed = number + 1 < len(command.words)
+    if is_followed and not any(launch_of(inner.words) for inner in found):
         yield command
     for inner in found:
         runner = command.words[: number - 1] if launch_of(inner.words) else ()

@@ -169,13 +169,20 @@ class Target:
     def _has_restarted(self, readings: list[RankReading]) -> bool:
         """Tell whether counters fell that fall only when the engine starts anew.
 
-        One that no rank has any more has fallen too: it comes with its first event. Without a rank
-        of its own it moves on to a lower one that comes later.
+        One that is gone has fallen too: it comes with its first event. Without a rank of its own
+        it moves on to a lower one that comes later.
         """
         told = {one.rank: one.restarts for one in readings if one.has_metrics}
-        had = {name for restarts in told.values() for name in restarts}
+        new = [
+            (name, value)
+            for rank, restarts in told.items()
+            for name, value in restarts.items()
+            if name not in self._restarts.get(rank, {})
+        ]
         fell = any(
-            restarts.get(name, before if name in had else 0.0) < before
+            restarts[name] < before
+            if name in restarts
+            else not any(other == name and value >= before for other, value in new)
             for rank, restarts in told.items()
             for name, before in self._restarts.get(rank, {}).items()
         )

@@ -184,6 +184,23 @@ def test_what_stands_behind_a_script_that_starts_nothing_is_what_it_runs(
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "docker run --rm --entrypoint bash vllm/vllm-openai:v0.10.0 -c 'pip list'",
+        "docker run --rm vllm/vllm-openai:v0.10.0 bash -c 'sleep infinity'",
+        "docker run --rm vllm/vllm-openai:v0.10.0 sh -c 'python3 -c \"import vllm\"'",
+    ],
+)
+def test_an_image_in_which_a_script_starts_something_else_is_no_engine(
+    tmp_path: Path, line: str
+) -> None:
+    file = tmp_path / "start.sh"
+    file.write_text(f"{line}\nvllm serve m\n")
+    (engine,) = gather(Given(files=[str(file)])).engines
+    assert engine.version == ""
+
+
+@pytest.mark.parametrize(
     "flags",
     [
         '--kv-transfer-config \'{"kv_connector_extra_config":{"connectors":null}}\'',

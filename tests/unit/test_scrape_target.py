@@ -88,6 +88,21 @@ def test_a_counter_that_is_gone_tells_of_a_restart(server: EngineServer) -> None
     assert one.samples(15_000)[0].unreleased_quality == Quality.EXACT
 
 
+def test_a_counter_that_is_gone_from_its_rank_tells_of_a_restart_though_another_has_one(
+    server: EngineServer,
+) -> None:
+    def page(rank: int, **counter: int) -> str:
+        idle = {"num_running_reqs": 0, "num_queue_reqs": 0, "num_used_tokens": 9}
+        return sglang_page(f'dp_rank="{rank}"', **idle, **counter)
+
+    server.pages = {"/metrics": page(0, num_requests_total=1) + page(1, num_requests_total=100)}
+    one = target(server)
+    one.samples(0)
+    one.samples(5_000)
+    server.pages = {"/metrics": page(0, num_requests_total=2) + page(1)}
+    assert {each.unreleased_quality for each in one.samples(10_000)} == {Quality.ESTIMATE}
+
+
 def test_a_counter_that_moves_to_a_lower_rank_is_not_gone(server: EngineServer) -> None:
     """One without a rank belongs to the lowest that has been seen."""
     counter = sglang_page(num_requests_total=5)
