@@ -130,7 +130,7 @@ SHARING: Final = (
     ),
     rates(
         "From other workers, unreadable",
-        "Records of other workers that could not be read.",
+        "Records of other workers that were not used.",
         "bleedwatch_shared_refused_total",
         "reason",
     ),

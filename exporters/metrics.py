@@ -258,7 +258,7 @@ WORKER: tuple[Read[WorkerState], ...] = (
     Read(
         SHARED_REFUSED,
         "counter",
-        "Records of other workers that could not be read.",
+        "Records of other workers that were not used.",
         lambda state: _by_word(state.sharing.refused),
         ("reason",),
     ),

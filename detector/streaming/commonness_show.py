@@ -48,7 +48,7 @@ def commonness_rows(settings: Settings, secret: Secret, reader: Reader) -> list[
         {"what": "reach", "count": _reach_s(memory), "unit": "s"},
     ]
     rows += [
-        {"what": f"could not be read: {reason}", "count": count, "unit": "records"}
+        {"what": f"not used: {reason}", "count": count, "unit": "records"}
         for reason, count in sorted(exchange.bad_records.items())
     ]
     return rows

@@ -121,7 +121,7 @@ class Exchange:
 
     @property
     def bad_records(self) -> dict[str, int]:
-        """Records that could not be read, by reason."""
+        """Records that were not used, by reason."""
         return dict(self._bad)
 
     def states(self) -> list[RangeState]:

@@ -121,7 +121,7 @@ def test_what_is_shown_counts_what_was_told(
     assert not [what for what in rows if what.startswith("could not be read")]
     other = Secret(bytes(range(32)))
     refused = commonness_rows(settings, other, broker.reader())[-1]
-    assert refused["what"] == "could not be read: unknown_key"
+    assert refused["what"] == "not used: unknown_key"
 
 
 def test_a_broker_without_the_topics_is_told(settings: Settings, secret: Secret) -> None:
