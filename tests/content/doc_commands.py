@@ -29,7 +29,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 _SHELLS = {"", "bash", "console", "sh"}
 
-_MENTION = re.compile(r"`(make [^`]+)`")
+_MENTION = re.compile(r"`(make [^`]+|[^`\n]*\.venv/bin/bleedwatch [^`]+)`")
 
 _PROMPT = "$ "
 """A block with prompts also shows what is answered."""
@@ -68,7 +68,7 @@ def blocks(path: Path) -> Iterator[Block]:
 
 
 def mentions(path: Path) -> Iterator[Block]:
-    """Yield what the sentences of a document name as a command of make."""
+    """Yield the commands that the sentences of a document hold."""
     text = path.read_text(encoding="utf-8")
     for found in _MENTION.finditer(text):
         yield Block(path, _line(text, found.start()), found[1])

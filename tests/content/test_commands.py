@@ -10,8 +10,11 @@ import pytest
 import typer
 
 from detector.cli.app import app
+from detector.cli.examples import MARK
 from detector.config.load import load_settings
+from tests.content.app_commands import leaves
 from tests.content.doc_commands import DOCUMENTS, FENCE, Typed, typed, typed_of
+from tests.content.shell_words import commands_of
 from tests.content.tree import ROOT, name
 from tests.e2e.program import Capture
 
@@ -41,7 +44,17 @@ def idle() -> tuple[Any, list[dict[str, Any]]]:
     return program, given
 
 
-@pytest.mark.parametrize("one", typed_of("bleedwatch"), ids=str)
+def examples() -> list[Typed]:
+    """Return the commands that `--help` shows as examples."""
+    return [
+        Typed(f"help of {' '.join(path)}", one)
+        for path, command in leaves()
+        for one in commands_of((command.help or "").partition(MARK)[2], 1)
+        if one.words[0] == "bleedwatch"
+    ]
+
+
+@pytest.mark.parametrize("one", [*typed_of("bleedwatch"), *examples()], ids=str)
 def test_the_program_takes_it(
     one: Typed, idle: tuple[Any, list[dict[str, Any]]], capsys: Capture
 ) -> None:
@@ -83,5 +96,6 @@ def test_every_block_is_seen(path: Path) -> None:
 def test_many_commands_are_seen() -> None:
     """A document whose blocks are written in another way would not be tested at all."""
     assert len(typed_of("bleedwatch")) >= 90
+    assert len(examples()) >= 30
     assert len(typed_of("make")) >= 60
     assert len(typed_of("kubectl")) >= 20
