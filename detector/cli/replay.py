@@ -34,7 +34,7 @@ def replay(
 
     For example:
       # a vLLM log, with yesterday's to learn what is common
-      bleedwatch replay server.log --history server.log.1
+      bleedwatch replay server.log --history server.log.1 --config bleedwatch.yaml
       # findings for a script, from a compressed JSONL file
       bleedwatch replay requests.jsonl.zst -o jsonl --fail-on medium
     """

@@ -51,9 +51,9 @@ def run_all(
 
     For example:
       # follow an engine's output
-      vllm serve MODEL 2>&1 | bleedwatch run all - --format vllm -o jsonl
+      vllm serve MODEL 2>&1 | bleedwatch run all - --format vllm --config bleedwatch.yaml
       # the same findings as `replay`, made the way a cluster makes them
-      bleedwatch run all server.log --history server.log.1
+      bleedwatch run all server.log --history server.log.1 --config bleedwatch.yaml
       # without Kafka: sidecars send here with `--set http.url=http://127.0.0.1:9466`
       bleedwatch run all --listen 9466 --key-file secret.key -o jsonl
     """

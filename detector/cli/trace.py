@@ -57,7 +57,7 @@ def trace(
       # in the sequences topic, a day back
       bleedwatch trace chatcmpl-81f3 --key-file secret.key
       # in log files
-      bleedwatch trace chatcmpl-81f3 server.log server.log.1.gz --engine server --since 36h
+      bleedwatch trace chatcmpl-81f3 server.log server.log.1.gz --config bleedwatch.yaml --since 36h
     """
     from detector.cli.trace_report import show_traced
     from detector.config.load import load_settings

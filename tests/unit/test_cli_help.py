@@ -67,7 +67,8 @@ def test_examples_on_a_terminal() -> None:
     assert b"\b" not in written
     assert rb"\b" not in written
     lines = [line.strip() for line in written.decode().splitlines()]
-    assert "bleedwatch replay server.log --history server.log.1" in lines
+    shown = "bleedwatch replay server.log --history server.log.1 --config bleedwatch.yaml"
+    assert shown in lines
 
 
 def _read(descriptor: int) -> bytes:
