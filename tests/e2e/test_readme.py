@@ -1,8 +1,6 @@
 """The section "Your own logs" of the README, typed as it stands, finds a bleed and explains it."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,29 +8,9 @@ import pytest
 from tests.content.doc_commands import blocks
 from tests.content.sample_folder import day, write_log
 from tests.content.tree import ROOT, name
-from tests.e2e.program import environment
+from tests.e2e.pasted import checkout, paste
 
 PAGES = [ROOT / "README.md", ROOT / "README.ja.md"]
-
-
-def checkout(folder: Path) -> Path:
-    """Make a folder look like a checkout after `make setup`."""
-    for file in ("Makefile", "pyproject.toml", "constraints.txt"):
-        (folder / file).symlink_to(ROOT / file)
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    program = folder / ".venv" / "bin" / "bleedwatch"
-    program.symlink_to(Path(sys.executable).with_name("bleedwatch"))
-    (folder / ".venv" / ".ready").touch()
-    return folder
-
-
-def paste(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Type lines into a shell; the first that fails ends it."""
-    return subprocess.run(
-        ["bash", "-ec", lines],
-        cwd=folder, env=environment(MAKEFLAGS=""), capture_output=True, text=True, check=False,
-        timeout=240,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -46,7 +24,7 @@ def test_your_own_logs(page: Path, tmp_path: Path) -> None:
     write_log(folder / "server.log.1", before)
     write_log(folder / "server.log", now)
 
-    done = paste(found_by, folder)
+    done = paste(f"set -e\n{found_by}", folder)
     assert done.returncode == 1, done.stderr
     assert "error" not in done.stderr
     assert re.search(r"^high +high +BW001 +server +globex +acme +32$", done.stdout, re.M)
