@@ -36,12 +36,13 @@ START_S = 240.0
 
 
 class Program:
-    """A worker as users start it."""
+    """A worker as users start it, with `more` flags."""
 
-    def __init__(self, cluster: Cluster, log: Path) -> None:
+    def __init__(self, cluster: Cluster, log: Path, *more: str) -> None:
         self._log = log
+        command = [*cluster.command, *more]
         with log.open("wb") as file:
-            self.process = subprocess.Popen(cluster.command, stderr=file, env=environment())
+            self.process = subprocess.Popen(command, stderr=file, env=environment())
 
     def __enter__(self) -> Self:
         until(lambda: bool(self._port()) or self.process.poll() is not None, START_S)

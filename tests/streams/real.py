@@ -78,9 +78,10 @@ class Cluster(NamedTuple):
 
     def findings(self) -> Counter[str]:
         """Return the ids on the topic of findings, with how often each is there."""
-        return Counter(one.id for one in self._read())
+        return Counter(one.id for one in self.told())
 
-    def _read(self) -> Iterator[Finding]:
+    def told(self) -> Iterator[Finding]:
+        """Yield what is on the topic of findings."""
         topic = topic_names(self.settings.topic_prefix).findings
         decoder = msgspec.json.Decoder(Finding)
         reader = KafkaReader(self.settings)
