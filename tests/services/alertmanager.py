@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tests.services.http_service import http_service
+from tests.services.http_service import HttpService, http_service
 from tests.services.packages import program
 from tests.services.ports import free_port
 
@@ -34,9 +34,10 @@ receivers:
 
 @dataclass(frozen=True)
 class Alertmanager:
-    """One that runs."""
+    """One that runs. After `service.kill()` it can be started again, without its alerts."""
 
     url: str
+    service: HttpService
 
     def alerts(self) -> list[dict[str, Any]]:
         """Return the active alerts as `amtool` shows them."""
@@ -64,6 +65,7 @@ def alertmanager(folder: Path, *, webhook: str) -> Iterator[Alertmanager]:
         f"--web.listen-address=127.0.0.1:{port}",
         "--cluster.listen-address=",
     ]
-    made = Alertmanager(f"http://127.0.0.1:{port}")
-    with http_service(command, folder / "alertmanager.log", ready=f"{made.url}/-/ready"):
-        yield made
+    url = f"http://127.0.0.1:{port}"
+    log = folder / "alertmanager.log"
+    with http_service(command, log, ready=f"{url}/-/ready") as service:
+        yield Alertmanager(url, service)

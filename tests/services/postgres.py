@@ -4,13 +4,14 @@ Its files lie in a folder of their own and are gone when the test run ends, whic
 server if it is killed. It refuses to run as root, so for root it runs as nobody.
 """
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -29,20 +30,34 @@ PACKAGE: Final = "postgresql"
 START_TIMEOUT_S: Final = 120
 """A start takes a second on an idle core."""
 
-FAST: Final = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=50")
-"""Nothing has to survive a power failure here."""
+MANY: Final = "max_connections=50"
+
+FAST: Final = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", MANY)
+"""Nothing has to survive a failure here."""
+
+SURVIVES_KILLS: Final = ("fsync=off", MANY)
+"""What was committed outlives the server, and only a power failure would lose it."""
 
 
 class PostgresServer:
-    """One server; `url` names a database of it, whose password is in `password_file`."""
+    """One server; `url` names a database of it, whose password is in `password_file`.
 
-    def __init__(self, folder: Path) -> None:
+    It can be started again after `stop` or `kill`: port and data stay.
+    """
+
+    def __init__(self, folder: Path, *, options: Sequence[str] = FAST) -> None:
         self.folder = folder
+        self._options = options
         self.password_file = folder / "password"
         self.port = free_port()
         self._data = folder / "data"
         self._process: subprocess.Popen[bytes] | None = None
         self._made = 0
+
+    @property
+    def is_running(self) -> bool:
+        """True between a start and a stop or kill by us."""
+        return self._process is not None
 
     def url(self, database: str) -> str:
         """Return the URL of a database, without the password."""
@@ -60,7 +75,7 @@ class PostgresServer:
         """Start the server and wait until it answers."""
         if not self._data.exists():
             self._initialise()
-        words = [f"-c{option}" for option in FAST]
+        words = [f"-c{option}" for option in self._options]
         words += ["-h", "127.0.0.1", "-p", str(self.port), "-cunix_socket_directories="]
         command = [program("postgres", PACKAGE, folders=BINARIES), "-D", str(self._data), *words]
         with (self.folder / "log").open("ab") as log:
@@ -78,6 +93,21 @@ class PostgresServer:
         self._process.send_signal(signal.SIGINT)
         self._process.wait(START_TIMEOUT_S)
         self._process = None
+
+    def kill(self) -> None:
+        """End all its processes as the kernel would (SIGKILL): the next start recovers."""
+        assert self._process is not None, "not started"
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+        for child in children:  # they hold the shared memory, which keeps another from starting
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while any(map(_holds_memory, children)) and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def _initialise(self) -> None:
         self.password_file.write_text(f"{PASSWORD}\n")
@@ -118,16 +148,17 @@ class PostgresServer:
 
 
 @contextmanager
-def running() -> Iterator[PostgresServer]:
+def running(*, options: Sequence[str] = FAST) -> Iterator[PostgresServer]:
     """Run a server for the time of a `with` block."""
     # Not below pytest's own folders: nobody else may enter those.
     with tempfile.TemporaryDirectory(prefix="bleedwatch-postgres-") as folder:
-        server = PostgresServer(Path(folder))
+        server = PostgresServer(Path(folder), options=options)
         server.start()
         try:
             yield server
         finally:
-            server.stop()
+            if server.is_running:
+                server.stop()
 
 
 @pytest.fixture(scope="session")
@@ -135,6 +166,14 @@ def postgres() -> Iterator[PostgresServer]:
     """Give a server that all tests share: make a `new_database` of it."""
     with running() as server:
         yield server
+
+
+def _holds_memory(pid: str) -> bool:
+    """True while a process has not ended; one that nobody waited for has."""
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
 
 
 def _as_nobody(command: list[str], *options: str) -> list[str]:

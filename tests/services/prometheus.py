@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from tests.services.http_service import http_service
+from tests.services.http_service import HttpService, http_service
 from tests.services.packages import program
 from tests.services.ports import free_port
 
@@ -40,9 +40,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Prometheus:
-    """One that runs."""
+    """One that runs. After `service.kill()` it can be started again, with its samples."""
 
     url: str
+    service: HttpService
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """Return what an expression has as of now, as Prometheus writes it."""
@@ -105,6 +106,6 @@ def prometheus(
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
     ]
-    made = Prometheus(f"http://127.0.0.1:{port}")
-    with http_service(command, folder / "prometheus.log", ready=f"{made.url}/-/ready"):
-        yield made
+    url = f"http://127.0.0.1:{port}"
+    with http_service(command, folder / "prometheus.log", ready=f"{url}/-/ready") as service:
+        yield Prometheus(url, service)
