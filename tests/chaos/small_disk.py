@@ -21,14 +21,14 @@ class SmallDisk:
         "metadata.log.segment.bytes": "8388608",
     }
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, size_mb: int = SIZE_MB) -> None:
+        self._size_mb = size_mb
         self._mount = folder / "small-disk"
         self._mount.mkdir(exist_ok=True)
 
     def __enter__(self) -> Self:
-        mount = (
-            f'mount -t tmpfs -o size={SIZE_MB}m tmpfs "$0" && echo mounted && exec sleep infinity'
-        )
+        options = f"size={self._size_mb}m"
+        mount = f'mount -t tmpfs -o {options} tmpfs "$0" && echo mounted && exec sleep infinity'
         self._holder = subprocess.Popen(
             [
                 "unshare",

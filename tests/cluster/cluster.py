@@ -20,7 +20,7 @@ from tests.kafka.cluster import KafkaServer
 from tests.kafka.cluster import running as kafka_running
 from tests.scenarios.chain import write_history
 from tests.services.alertmanager import Alertmanager, alertmanager
-from tests.services.postgres import PostgresServer
+from tests.services.postgres import SURVIVES_KILLS, PostgresServer
 from tests.services.postgres import running as postgres_running
 from tests.services.prometheus import Prometheus, prometheus
 
@@ -55,11 +55,16 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, steps: Steps, *, each_s: float = REQUEST_EACH_S) -> Iterator[Cluster]:
-    """Run a cluster with traffic for the time of a `with` block; all of it is ended then."""
+def cluster(
+    folder: Path, steps: Steps, *, each_s: float = REQUEST_EACH_S, broker_dir: Path | None = None
+) -> Iterator[Cluster]:
+    """Run a cluster with traffic for the time of a `with` block; all of it is ended then.
+
+    The broker keeps its files in `broker_dir`, if there is one.
+    """
     with ExitStack() as stack:
         with steps.step("Kafka, PostgreSQL, Alertmanager, Prometheus") as step:
-            made = _services(folder, stack, sample(REQUESTS), each_s)
+            made = _services(folder, stack, each_s, broker_dir)
             step.seen = f"broker {made.kafka.bootstrap}, store {made.site.store_url}"
         with steps.step("three engines, two workers, api, three sidecars") as step:
             _start(made, stack)
@@ -94,9 +99,9 @@ def load_history(made: Cluster) -> str:
     return bleedwatch(made.site, "commonness", "load", str(path))
 
 
-def _services(folder: Path, stack: ExitStack, traffic: Traffic, each_s: float) -> Cluster:
-    kafka = stack.enter_context(kafka_running(folder / "kafka"))
-    postgres = stack.enter_context(postgres_running())
+def _services(folder: Path, stack: ExitStack, each_s: float, broker_dir: Path | None) -> Cluster:
+    kafka = stack.enter_context(kafka_running(folder / "kafka", log_dir=broker_dir))
+    postgres = stack.enter_context(postgres_running(options=SURVIVES_KILLS))
     hook, pager = stack.enter_context(receiver()), stack.enter_context(receiver())
     alerts = stack.enter_context(alertmanager(folder, webhook=pager.url))
     site = Site(
@@ -113,6 +118,7 @@ def _services(folder: Path, stack: ExitStack, traffic: Traffic, each_s: float) -
             folder / "prometheus", targets=_targets(site), rules=RULES, alertmanager=alerts.url
         )
     )
+    traffic = sample(REQUESTS)
     return Cluster(
         site=site, traffic=traffic, clients=Clients(site, traffic, each_s=each_s), kafka=kafka,
         postgres=postgres, alertmanager=alerts, prometheus=watching, hook=hook,

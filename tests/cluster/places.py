@@ -10,6 +10,7 @@ from standardwebhooks import Webhook
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.site import SECRET
+from tests.services.prometheus import Prometheus
 
 RESOLVED: Final = "resolved"
 
@@ -74,6 +75,15 @@ def in_prometheus(made: Cluster, expression: str, *, above: float = 0.0) -> Foun
     """Look whether a query of a board tells more than nothing."""
     values = [float(one["value"][1]) for one in made.prometheus.query(expression)]
     return f"{sum(values):g}" if sum(values) > above else None
+
+
+def recovered(prometheus: Prometheus) -> Found:
+    """Say so if Prometheus scrapes all it should and no output fails."""
+    up = [one["value"][1] for one in prometheus.query("up")]
+    failing = [one["value"][1] for one in prometheus.query("bleedwatch_output_failing")]
+    if "0" in up or not failing or set(failing) != {"0"}:
+        return None
+    return f"{len(up)} targets are up, {len(failing)} outputs deliver"
 
 
 def look(place: Callable[[], Found]) -> Found:

@@ -172,9 +172,10 @@ def running(
     *,
     security: Security | None = None,
     more: Mapping[str, str] | None = None,
+    log_dir: Path | None = None,
 ) -> Iterator[KafkaServer]:
     """Run a node for the time of a `with` block."""
-    server = KafkaServer(folder, security=security, more=more)
+    server = KafkaServer(folder, security=security, more=more, log_dir=log_dir)
     server.start()
     try:
         yield server
