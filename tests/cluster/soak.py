@@ -12,9 +12,9 @@ from random import Random
 from typing import Final
 
 from tests.chaos.small_disk import SmallDisk
-from tests.cluster import faults, ledger, places
+from tests.cluster import faults, ledger, memory, places
 from tests.cluster.cluster import Cluster, cluster
-from tests.cluster.disturb import Disturber
+from tests.cluster.disturb import SPARED, Disturber
 from tests.cluster.injector import Injector
 from tests.cluster.ledger import Entry
 from tests.cluster.memory import Memory
@@ -55,10 +55,11 @@ def run(folder: Path, steps: Steps, *, seconds: float, seed: int) -> list[str]:
         with steps.step("everything is scraped and every output delivers") as step:
             recovered = _recovered(made)
             step.seen = recovered or "not yet"
-    print("\n".join(_report(entries, held)))
+    lives = held.lives()
+    print("\n".join([*_report(entries), *memory.table(lives)]))
     print(f"\nDisturbed: {', '.join(disturber.done)}.")
     wrong = [] if recovered else ["a process is not scraped or an output fails, long after"]
-    return wrong + _wrong(entries, told) + [f"{name} grows" for name in held.growing()]
+    return wrong + _wrong(entries, told) + memory.wrong(lives, SPARED, seconds=seconds)
 
 
 def _wrong(entries: list[Entry], told: list[ledger.Told]) -> list[str]:
@@ -104,7 +105,7 @@ def _lost(entries: list[Entry]) -> list[Entry]:
     return [one for one in entries if not one.is_accounted]
 
 
-def _report(entries: list[Entry], held: Memory) -> Iterator[str]:
+def _report(entries: list[Entry]) -> Iterator[str]:
     """Yield the ledger as Markdown."""
     content = sum(bool(ledger.CONTENT.intersection(one.rules)) for one in entries)
     only_other = sum(bool(one.rules) for one in entries) - content
@@ -116,7 +117,4 @@ def _report(entries: list[Entry], held: Memory) -> Iterator[str]:
     if seconds:
         half, most = seconds[len(seconds) // 2], seconds[-1]
         yield f"\nFrom request to finding: median {half:.1f} s, longest {most:.1f} s."
-    yield "\n| process | first half, MiB | second half, MiB | starts |"
-    yield "|---|---|---|---|"
-    for row in held.rows():
-        yield f"| {' | '.join(str(word) for word in row)} |"
+    yield ""

@@ -1,4 +1,4 @@
-"""The ledger calls a bleed lost, a finding false and memory growing when they are."""
+"""The ledger calls a bleed lost and a finding false when they are."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ import pytest
 from tests.cluster.clients import Asked
 from tests.cluster.faults import BLEEDING, REFUSED, Bleed, longest_common
 from tests.cluster.ledger import NEAR_S, entries, false_high
-from tests.cluster.memory import SETTLED_S, SLACK_BYTES, Point, is_growing
 
 SENT_S = 1_000.0
 
@@ -63,18 +62,3 @@ def test_common_stretches_are_counted_in_tokens() -> None:
     text = tuple(range(100))
     assert longest_common(text, (7_000, *text[10:34], 7_001)) == 24
     assert longest_common(text, (7_000, *text[10:29], 7_001)) == 0
-
-
-@pytest.mark.parametrize(
-    ("second_bytes", "half_s", "grows"),
-    [
-        (1.2 * 10 * SLACK_BYTES, SETTLED_S, False),
-        (1.5 * 10 * SLACK_BYTES, SETTLED_S, True),
-        (1.5 * 10 * SLACK_BYTES, SETTLED_S - 1, False),
-    ],
-)
-def test_memory_is_judged_once_it_has_settled(
-    second_bytes: float, half_s: float, grows: bool
-) -> None:
-    points = [Point(half_s, 1, 10 * SLACK_BYTES), Point(2 * half_s, 1, int(second_bytes))]
-    assert is_growing(points) is grows
