@@ -8,6 +8,7 @@ from random import Random
 from typing import Final
 
 from tests.cluster import faults, places
+from tests.cluster.boards import Panel
 from tests.cluster.browser import screenshot
 from tests.cluster.cluster import Cluster, cluster
 from tests.cluster.site import QUIET_S
@@ -28,12 +29,20 @@ UNRELEASED: Final = "BW201"
 TOLD: Final = ("incident.opened", "incident.updated", "incident.reopened")
 ENDED: Final = ("incident.resolved",)
 
-FIRED: Final = 'sum(bleedwatch_findings_total{{rule="{rule}"}})'
-QUERIES: Final = {
-    BLEED: 'sum(bleedwatch_incidents{state!="resolved"})',
-    UNRELEASED: 'max(bleedwatch_engine_unreleased_tokens{engine="engine-1",quality="exact"})',
+SHOWN: Final = {
+    BLEED: (
+        Panel("overview", "Findings by rule", {"rule": BLEED}),
+        Panel("overview", "High findings, last hour"),
+        Panel("overview", "Open incidents"),
+    ),
+    UNRELEASED: (
+        Panel("overview", "Findings by rule", {"rule": UNRELEASED}),
+        Panel("overview", "Unreleased KV tokens", {"engine": "engine-1", "quality": "exact"}),
+    ),
 }
-"""Queries of the boards: how often each rule fired, and what else they show of it."""
+"""The panels that show each of the faults."""
+
+LEARNING: Final = Panel("overview", "Learning")
 
 FIRES: Final = 'sum(ALERTS{alertname="BleedwatchBleed",alertstate="firing"})'
 """The alert of Prometheus about findings that are high; that about kept memory takes a minute."""
@@ -67,7 +76,7 @@ def _traffic(made: Cluster, steps: Steps) -> None:
             f"{TRAFFIC_REQUESTS} answers of the engines",
             "engine-0.stderr and the like",
         )
-        if places.in_prometheus(made, "max(bleedwatch_learning)"):
+        if places.on_board(made, LEARNING, since_s=time.time()):
             raise MissingError("workers are still learning; see worker-0.log")
         if told := [call.body for call in made.hook.calls]:
             raise MissingError(f"an incident without a fault: {told[0][:500]!r}")
@@ -106,8 +115,10 @@ def _see(made: Cluster, steps: Steps, rule: str, kv_pool: str, *, began_s: float
         ("in Alertmanager", partial(places.in_alertmanager, made, rule, kv_pool)),
         ("in the receiver", partial(places.in_receiver, made, rule, kv_pool, kinds=TOLD)),
         ("on the triage page", partial(places.on_page, made, rule, kv_pool)),
-        ("in Prometheus", partial(places.in_prometheus, made, FIRED.format(rule=rule))),
-        ("on the boards", partial(places.in_prometheus, made, QUERIES[rule])),
+        *(
+            (f"in {panel}", partial(places.on_board, made, panel, since_s=began_s))
+            for panel in SHOWN[rule]
+        ),
     ]
     if rule == BLEED:
         found.append(("as an alert of Prometheus", partial(places.in_prometheus, made, FIRES)))

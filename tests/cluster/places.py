@@ -1,6 +1,7 @@
 """Where an incident must be seen: Alertmanager, the receiver, the triage page, Prometheus."""
 
 import json
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any, Final
 
 from standardwebhooks import Webhook
 
+from tests.cluster.boards import Panel
 from tests.cluster.cluster import Cluster
 from tests.cluster.site import SECRET
 from tests.services.prometheus import Prometheus
@@ -71,10 +73,16 @@ def page_of(made: Cluster, found: dict[str, Any]) -> str:
     return f"{made.site.triage}/incidents/{found['id']}"
 
 
-def in_prometheus(made: Cluster, expression: str, *, above: float = 0.0) -> Found:
-    """Look whether a query of a board tells more than nothing."""
+def on_board(made: Cluster, panel: Panel, *, since_s: float) -> Found:
+    """Look whether a panel has shown more than nothing since a moment (Unix)."""
+    shown = panel.shown(made.prometheus, since_s=since_s, until_s=time.time())
+    return f"shows {shown:,g}" if shown else None
+
+
+def in_prometheus(made: Cluster, expression: str) -> Found:
+    """Look whether an expression tells more than nothing."""
     values = [float(one["value"][1]) for one in made.prometheus.query(expression)]
-    return f"{sum(values):g}" if sum(values) > above else None
+    return f"{sum(values):g}" if sum(values) > 0 else None
 
 
 def recovered(prometheus: Prometheus) -> Found:

@@ -14,6 +14,10 @@ Json = dict[str, Any]
 RULES: Final = (HERE / "rules" / "recording.yaml", HERE / "rules" / "alerts.yaml")
 
 
+INTERVAL: Final = "10s"
+"""What Grafana would put in for an interval: some scrapes."""
+
+
 class Asked(NamedTuple):
     """One query of one panel."""
 
@@ -40,6 +44,11 @@ def asked() -> Iterator[Asked]:
         for panel in panels(name):
             for target in panel["targets"]:
                 yield Asked(name, panel["title"], target["legendFormat"], target["expr"])
+
+
+def filled(expr: str) -> str:
+    """Return an expression with Grafana's variables put in: every engine is selected."""
+    return expr.replace("$__rate_interval", INTERVAL).replace("$engine", ".*")
 
 
 def rules(path: Path) -> list[Json]:

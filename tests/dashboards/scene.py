@@ -17,7 +17,7 @@ from ingest.broker import Message
 from ingest.kafka_io import KafkaPublisher
 from ingest.kafka_settings import KafkaSettings
 from ingest.topics import topic_names
-from tests.dashboards.kit import RULES, Json
+from tests.dashboards.kit import RULES, Json, filled
 from tests.dashboards.parts import ENGINE, PARTS, TENANT, Site, running
 from tests.e2e.traffic import pairs, row
 from tests.fakes.cluster.bugs import Bug
@@ -64,9 +64,6 @@ FIRES: Final = frozenset(
 STEP_S: Final = 1.0
 """Between two points of an answer."""
 
-INTERVAL: Final = "10s"
-"""What Grafana would put in for an interval: some scrapes."""
-
 ALERTS_S: Final = 60.0
 """They take seconds, on a machine that may be busy."""
 
@@ -100,8 +97,9 @@ class Seen:
 
     def ask(self, expr: str) -> list[Series]:
         """Return what an expression of a board or a rule had, with Grafana's variables put in."""
-        whole = expr.replace("$__rate_interval", INTERVAL).replace("$engine", ".*")
-        return self.prometheus.range(whole, start_s=self.began_s, end_s=self.ended_s, step_s=STEP_S)
+        return self.prometheus.range(
+            filled(expr), start_s=self.began_s, end_s=self.ended_s, step_s=STEP_S
+        )
 
 
 def at_once(folder: Path) -> list[Path]:
