@@ -11,11 +11,15 @@ from tests.cluster import faults, places
 from tests.cluster.boards import Panel
 from tests.cluster.browser import screenshot
 from tests.cluster.cluster import Cluster, cluster
+from tests.cluster.needed import needed
 from tests.cluster.site import QUIET_S
 from tests.cluster.steps import Steps
 
 SEEN_WITHIN_S: Final = 10.0
 """From the injection of a fault to the last place where it is seen."""
+
+ALL_WITHIN_S: Final = 180.0
+"""From the start of the services until everything is ended."""
 
 TRAFFIC_REQUESTS: Final = 45
 """Answered requests before the first fault: every engine's KV memory holds some of them."""
@@ -57,6 +61,9 @@ class MissingError(Exception):
 def run(folder: Path, steps: Steps, *, pictures: Path) -> None:
     """Run the demo; raises MissingError, or what kept it from running."""
     rng = Random(3)
+    with steps.step("what is needed is there") as step:
+        step.seen = needed()
+    began_s = steps.seconds
     with cluster(folder, steps) as made:
         _traffic(made, steps)
         _bleed(made, steps, rng)
@@ -66,6 +73,16 @@ def run(folder: Path, steps: Steps, *, pictures: Path) -> None:
         _resolve(made, steps)
         with steps.step("the engine without a fault") as step:
             step.seen = _sound(made)
+    hold(steps.seconds - began_s)
+
+
+def hold(seconds: float) -> None:
+    """Hold the time of a whole run against its limit; raises MissingError."""
+    if seconds > ALL_WITHIN_S:
+        raise MissingError(
+            f"all was seen, but it took {seconds:.0f} s instead of {ALL_WITHIN_S:.0f}; next: "
+            "the seconds of the steps"
+        )
 
 
 def _traffic(made: Cluster, steps: Steps) -> None:
