@@ -17,8 +17,8 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from detector.errors import BleedwatchError
 from tests.cluster import demo, soak
-from tests.cluster.demo import MissingError
 from tests.cluster.process import NotStartedError
+from tests.cluster.seen import MissingError
 from tests.cluster.steps import Steps
 from tests.content.tree import ROOT
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.boards import Panel
-from tests.cluster.demo import LEARNING, SHOWN
+from tests.cluster.seen import LEARNING, OPEN, SHOWN
 from tests.cluster.served import served
 from tests.dashboards.kit import filled
 from tests.services.prometheus import Prometheus, prometheus
@@ -58,7 +58,7 @@ def test_a_board_without_the_panel_is_an_error() -> None:
         Panel("overview", "Open doors").targets()
 
 
-@pytest.mark.parametrize("panel", [LEARNING, *SHOWN["BW001"], *SHOWN["BW201"]], ids=str)
+@pytest.mark.parametrize("panel", [LEARNING, OPEN, *SHOWN["BW001"], *SHOWN["BW201"]], ids=str)
 def test_the_demo_looks_at_panels_that_there_are(panel: Panel) -> None:
     exprs = [filled(target["expr"]) for target in panel.targets()]
     assert exprs

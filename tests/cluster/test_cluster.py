@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import demo
+from tests.cluster import demo, seen
 from tests.cluster.__main__ import PICTURES
-from tests.cluster.demo import MissingError
+from tests.cluster.seen import MissingError
 from tests.cluster.steps import Steps
 
 PNG = b"\x89PNG"
@@ -24,7 +24,7 @@ CPU_S = demo.ALL_WITHIN_S
 def test_both_faults_are_seen_everywhere_and_resolved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "SEEN_WITHIN_S", SEEN_WITHIN_S)
+    monkeypatch.setattr(seen, "SEEN_WITHIN_S", SEEN_WITHIN_S)
     monkeypatch.setattr(demo, "ALL_WITHIN_S", ALL_WITHIN_S)
     steps, before_s = Steps(), cpu_seconds()
     demo.run(tmp_path, steps, pictures=PICTURES)
