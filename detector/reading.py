@@ -23,7 +23,7 @@ from ingest.sources.vllm import VllmLog
 from ingest.sources.vllm_lines import end_with_cr
 from ingest.sources.vllm_year import year_of
 from ingest.tail.cri import RuntimeLines
-from ingest.tail.splitter import RUNTIME_PREFIX, Line
+from ingest.tail.splitter import Line
 from ingest.tenancy import Tenancy
 
 OnProgress = Callable[[float, str], None]
@@ -119,10 +119,10 @@ def engine_name(path: str) -> str:
 
 
 def _head(lines: Lines) -> list[bytes]:
-    """Return the first lines of a log; of one that begins with many pieces of a line, these."""
-    begins = lines.head(HEAD_LINES)
-    whole = [content for _, content in _whole(enumerate(begins), Coverage())]
-    return whole or [b"".join(RUNTIME_PREFIX.sub(b"", piece, 1) for piece in begins)]
+    """Return the first lines of a log, and the begin of those of which only pieces are there."""
+    runtime = RuntimeLines(coverage=Coverage())
+    taken = [runtime.take(line) for line in enumerate(lines.head(HEAD_LINES))]
+    return [line[1] for line in taken if line is not None] + runtime.unfinished()
 
 
 def _whole(lines: Iterable[Line], coverage: Coverage) -> Iterator[Line]:

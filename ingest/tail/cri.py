@@ -36,6 +36,10 @@ class RuntimeLines:
             return None
         return first, bytes(held)
 
+    def unfinished(self) -> list[bytes]:
+        """Return what has come of lines that are not whole yet."""
+        return [bytes(held) for _, held in self._held.values()]
+
     def oldest_line(self) -> int | None:
         """Return where the oldest line begins that is not whole yet."""
         return min((first for first, _ in self._held.values()), default=None)

@@ -94,8 +94,9 @@ def test_a_body_over_several_lines_of_a_vllm_file_is_one_message(tmp_path: Path,
     assert not coverage.broken_by_reason
 
 
+@pytest.mark.parametrize("before", [[], [CONTAINER.format("F") + "a banner"]])
 def test_a_container_log_that_begins_with_a_line_of_many_pieces_is_recognised(
-    tmp_path: Path,
+    tmp_path: Path, before: list[str]
 ) -> None:
     record = {
         "timestamp": "2026-03-01T10:00:00.250000", "event": "request.finished",
@@ -105,7 +106,7 @@ def test_a_container_log_that_begins_with_a_line_of_many_pieces_is_recognised(
     cuts = [text[at : at + 50] for at in range(0, len(text), 50)]
     pieces = [CONTAINER.format("P") + cut for cut in cuts] + [CONTAINER.format("F")]
     assert len(pieces) > HEAD_LINES
-    (one,), _ = read(tmp_path / "0.log", "\n".join(pieces) + "\n")
+    (one,), _ = read(tmp_path / "0.log", "\n".join(before + pieces) + "\n")
     assert (len(one.prompt_ids or ()), one.response_ids) == (900, [2])
 
 
