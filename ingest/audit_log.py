@@ -41,7 +41,7 @@ class AuditLog:
         del lines
         return ()
 
-    def end(self) -> Iterable[RawRequest]:
+    def end(self, *, is_read_again: bool) -> Iterable[RawRequest]:  # noqa: ARG002 - nothing is held
         """Return no requests."""
         return ()
 

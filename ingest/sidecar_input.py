@@ -40,8 +40,8 @@ class Reader(Protocol):
         """Yield the requests that lines end."""
         ...
 
-    def end(self) -> Iterable[RawRequest]:
-        """Yield what is unfinished."""
+    def end(self, *, is_read_again: bool) -> Iterable[RawRequest]:
+        """Yield what is unfinished; see `Source.end`."""
         ...
 
     def oldest_line(self) -> int | None:
@@ -104,7 +104,8 @@ class SidecarInput:
     def finish(self, table: TokenTable) -> list[Sent]:
         """Return what is left: the last line, and requests that did not finish."""
         made = list(self._records(self.log.finish(), table))
-        return made + [one for raw in self._reader.end() for one in self._admitted(raw, table)]
+        unfinished = self._reader.end(is_read_again=self.log.can_read_again)
+        return made + [one for raw in unfinished for one in self._admitted(raw, table)]
 
     def reached(self) -> Reached:
         """Return up to where everything has been given away, and what a restart must know.

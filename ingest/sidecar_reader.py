@@ -70,9 +70,9 @@ class GrowingReader:
             for at, content in lines:
                 yield from self._reader.take(at, content)
 
-    def end(self) -> Iterable[RawRequest]:
-        """Yield what is unfinished."""
-        return () if self._reader is None else self._reader.end()
+    def end(self, *, is_read_again: bool) -> Iterable[RawRequest]:
+        """Yield what is unfinished; see `Source.end`."""
+        return () if self._reader is None else self._reader.end(is_read_again=is_read_again)
 
     def oldest_line(self) -> int | None:
         """Return the position of the first line that is still needed."""

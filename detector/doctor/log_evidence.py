@@ -109,4 +109,4 @@ def _read(evidence: LogEvidence, block: bytes, settings: Settings) -> None:
 
 def _requests(reader: GrowingReader, lines: list[Line]) -> Iterator[RawRequest]:
     yield from reader.read(lines)
-    yield from reader.end()
+    yield from reader.end(is_read_again=True)  # the log goes on

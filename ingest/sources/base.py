@@ -110,8 +110,12 @@ class Source(Protocol):
         """Read one line; yield the requests that it ends. Numbers go up, by any steps."""
         ...
 
-    def end(self) -> Iterator[RawRequest]:
-        """Yield what is still unfinished: no line comes any more."""
+    def end(self, *, is_read_again: bool = False) -> Iterator[RawRequest]:
+        """Yield what is still unfinished: no line comes any more.
+
+        `is_read_again` says that somebody reads on later from the oldest line that is needed:
+        then nothing is lost with what is given up here.
+        """
         ...
 
     def oldest_line(self) -> int | None:

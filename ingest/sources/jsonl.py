@@ -90,7 +90,7 @@ class JsonlLog:
         self._coverage.read(request)
         return (request,)
 
-    def end(self) -> Iterator[RawRequest]:
+    def end(self, *, is_read_again: bool = False) -> Iterator[RawRequest]:  # noqa: ARG002 - nothing broken is held
         """Yield nothing: a line is a whole request."""
         return iter(())
 

@@ -111,7 +111,7 @@ class SglangLog:
         except RecordError as error:
             self._coverage.broken(error.reason, number)
 
-    def end(self) -> Iterator[RawRequest]:
+    def end(self, *, is_read_again: bool = False) -> Iterator[RawRequest]:  # noqa: ARG002 - nothing broken is held
         """Yield what never finished."""
         for waiting in self._waiting.drain():
             yield self._never_finished(waiting)

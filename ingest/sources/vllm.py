@@ -105,9 +105,9 @@ class VllmLog:
         self._coverage.lines += 1
         return self._read(number, raw) if self._wanted(raw) else ()
 
-    def end(self) -> Iterator[RawRequest]:
-        """Yield what never ended; a message that broke off is counted."""
-        for first, _ in self._continued.values():
+    def end(self, *, is_read_again: bool = False) -> Iterator[RawRequest]:
+        """Yield what never ended; a message that broke off is counted, unless it is read again."""
+        for first, _ in () if is_read_again else self._continued.values():
             self._coverage.broken("truncated_message", first)
         for table in (self._closing, self._open):
             for request in table.drain():

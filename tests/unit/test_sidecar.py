@@ -1,5 +1,6 @@
 """The loop of a sidecar: nothing is forgotten before it is acknowledged, whatever happens when."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from tests.unit.growing_log import GrowingLog, pack
 from tests.unit.sidecars import Station
 
 PAIRS = 12
+
+BY_USER = [{"kind": "field", "name": "user"}]
 
 formats = pytest.mark.parametrize("log_format", WRITERS)
 
@@ -127,6 +130,52 @@ def test_a_request_without_ids_becomes_a_row(tmp_path: Path) -> None:
         ("acme", "r-1", "n")
     ]
     assert not list(station.sequences())
+
+
+UNDER_WAY = (
+    "DEBUG 11-29 14:03:11 [request_logger.py:88] Request a JSON body: {\r\n"
+    'DEBUG 11-29 14:03:11 [request_logger.py:88] "messages": [\r\n'
+)
+
+
+def stopped(station: Station) -> dict[str, int]:
+    """Stop a sidecar of one log; return what it counted as broken."""
+    assert station.running is not None
+    (one,) = station.running.sidecar.inputs
+    station.stop()
+    return one.coverage.broken_by_reason
+
+
+def test_a_message_under_way_at_a_stop_is_read_by_the_next_start(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(UNDER_WAY, encoding="utf-8", newline="")
+    station = Station(tmp_path, str(log), format="vllm", tenancy_rules=BY_USER)
+    station.start()
+    station.turns()
+    assert stopped(station) == {}
+    with log.open("a", encoding="utf-8") as more:
+        more.write(
+            'DEBUG 11-29 14:03:11 [request_logger.py:88] "q"], "user": "acme"}\n'
+            "DEBUG 11-29 14:03:11 [request_logger.py:55] Request chatcmpl-a details: "
+            "prompt: None, prompt_token_ids: [5, 6, 7], prompt_embeds shape: None.\n"
+        )
+    station.start()
+    station.turns()
+    assert stopped(station) == {}
+    assert [one.tenant for one in station.sequences()] == ["acme"]
+
+
+def test_a_message_under_way_in_a_pipe_at_a_stop_is_lost_and_counted(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    station = Station(tmp_path, str(pipe), format="vllm")
+    station.start()
+    station.turns()
+    with pipe.open("w", encoding="utf-8", newline="") as writer:
+        writer.write(UNDER_WAY)
+        writer.flush()
+        station.turns()
+        assert stopped(station) == {"truncated_message": 1}
 
 
 def test_patterns_find_logs_that_come_later_and_leave_rotated_ones_out(tmp_path: Path) -> None:
