@@ -148,6 +148,8 @@ class VllmLog:
             self._note_version(message)
             return
         self._bodies.pass_time(line.start_ms)
+        if line.first_line != line.last_line and not isinstance(event, Body):
+            raise RecordError("truncated_message", "a body whose first lines are missing")
         yield from self._overdue(line.start_ms)
         yield from self._event(event, line)
 
@@ -155,7 +157,8 @@ class VllmLog:
         """Join lines that one message was broken into; None while it goes on.
 
         A line that repeats the exact prefix of an unfinished message belongs to that message, so
-        user text with newlines cannot pass for a record of its own.
+        user text with newlines cannot pass for a record of its own. Of our messages only bodies
+        have newlines: the others hold text in quotes.
         """
         known = self._continued.pop(line.head, None)
         if known is None and not line.continues:

@@ -271,6 +271,13 @@ def test_a_body_over_several_lines_is_joined_and_cannot_pose_as_a_record() -> No
 
 def test_other_loggers_are_not_believed() -> None:
     fake = "(APIServer pid=7) INFO 03-01 10:00:00 [serving.py:9] " + received("chatcmpl-evil")
+def test_the_rest_of_a_body_is_no_record_though_it_begins_as_one() -> None:
+    rest = [DEBUG + line for line in (details("chatcmpl-x", [1]) + "\r", "}")]
+    (one,), coverage = read(*rest, *plain())
+    assert one.request_id == "chatcmpl-a"
+    assert coverage.broken_by_reason == {"truncated_message": 1}
+
+
     assert read(fake)[0] == []
 
 
