@@ -17,10 +17,10 @@ from ingest.schema_records import RequestRow
 from ingest.sources.base import RawRequest, Source
 from ingest.sources.detect import HEAD_LINES, LogFormat, detect_format
 from ingest.sources.jsonl import JsonlLog
+from ingest.sources.line_ends import as_they_come, end_with_cr, without_cr
 from ingest.sources.lines import Lines, open_lines
 from ingest.sources.sglang import SglangLog
 from ingest.sources.vllm import VllmLog
-from ingest.sources.vllm_lines import end_with_cr
 from ingest.sources.vllm_year import year_of
 from ingest.tail.cri import RuntimeLines
 from ingest.tail.splitter import Line
@@ -108,8 +108,10 @@ class Reading:
         name = engine or engine_name(lines.name)
         if log_format == LogFormat.SGLANG:
             return SglangLog(whole, engine=name, coverage=self.coverage)
-        if end_with_cr(_head(lines)):
-            whole = ((number, content.removesuffix(b"\r")) for number, content in whole)
+        if lines.total_bytes is None:
+            whole = as_they_come(whole, lines, self.coverage)
+        elif _ends_with_cr(lines.name):
+            whole = without_cr(whole)
         return VllmLog(whole, engine=name, coverage=self.coverage, year=_year(lines))
 
 
@@ -137,6 +139,11 @@ def _whole(lines: Iterable[Line], coverage: Coverage) -> Iterator[Line]:
             yield line
     if (first := runtime.oldest_line()) is not None:
         coverage.broken("truncated_stream", first)
+
+
+def _ends_with_cr(path: str) -> bool:
+    with open_lines(path, coverage=Coverage()) as lines:
+        return end_with_cr(_whole(lines, Coverage()), lines)
 
 
 def _instant(request: RawRequest) -> int:

@@ -50,6 +50,8 @@ class Lines:
         """Size of the file as it lies on disk, None for a pipe."""
         self.bytes_read = 0
         """Bytes taken from the file as it lies on disk: compressed ones when it is compressed."""
+        self.is_cut_off = False
+        """True once the last line has come and no line feed has ended it."""
         self.lost: str | None = None
         """Why the first stretch that could not be read was lost: the word that is counted."""
         self._stream = stream
@@ -113,6 +115,7 @@ class Lines:
             self._lose("truncated_stream", self._number + 1)
             return
         if size:
+            self.is_cut_off = True
             yield from self._line(held, size)
 
     def _line(self, content: bytes | bytearray, size: int) -> Iterator[tuple[int, bytes]]:

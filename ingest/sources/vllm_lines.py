@@ -1,9 +1,10 @@
 """Takes a vLLM log line apart: time, place and message, from text or JSON, whatever the prefix."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,7 +18,7 @@ _HALF_YEAR = timedelta(days=183)
 _LEVELS = rb"(?:TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL)"
 _COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
 _HEADER = re.compile(
-    rb"[^\n]{0,256}?(?<![A-Za-z])" + _LEVELS + rb" +"
+    rb"([^\n]{0,256}?)(?<![A-Za-z])" + _LEVELS + rb" +"
     rb"(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d) \[([^\]\n]{1,200}?)(?::\d+)?\] ?"
 )
 _JSON_START = re.compile(rb"(?:\([^()]{1,100} pid=\d+\) )?(?=\{\")")
@@ -50,6 +51,17 @@ class _JsonLine(Unshown):
     name: str = ""
 
 
+class Opening(NamedTuple):
+    """How a line of a text record opens: what stands before its level, and its exact prefix.
+
+    `continues` says that the line ends with CR.
+    """
+
+    writer: bytes
+    prefix: bytes
+    continues: bool
+
+
 class LineReader:
     """Reads lines of one log in order; remembers the year.
 
@@ -77,7 +89,7 @@ class LineReader:
         return LogLine(
             start_ms=start_ms,
             end_ms=start_ms + 999,
-            place=header[6].decode("utf-8", "replace"),
+            place=header[7].decode("utf-8", "replace"),
             message=(body[:-1] if continues else body).decode("utf-8", "replace"),
             head=header[0].rstrip(b" "),
             continues=continues,
@@ -97,7 +109,7 @@ class LineReader:
         )
 
     def _time_ms(self, header: re.Match[bytes]) -> int:
-        date = [int(header[part]) for part in range(1, 6)]
+        date = [int(header[part]) for part in range(2, 7)]
         moment = _moment(self._year, date)
         if self._latest is not None:
             if self._latest - moment > _HALF_YEAR:
@@ -109,28 +121,13 @@ class LineReader:
         return _to_ms(moment)
 
 
-def end_with_cr(head: Iterable[bytes]) -> bool:
-    """Tell from the first lines of a log whether its lines end with CR LF.
-
-    Otherwise a CR is vLLM's mark that the message goes on in the next line, under the same prefix.
-    So only lines of text records count, and of those at least two must have prefixes of their own:
-    a log that begins inside one message has that one's. The last one may be cut off.
-    """
-    reader = LineReader(None)
-    prefixes: set[bytes] = set()
-    unmarked = 0
-    for raw in head:
-        try:
-            line = reader.read(raw)
-        except RecordError:
-            continue
-        if line is None or not line.head:
-            continue
-        if unmarked:
-            return False
-        prefixes.add(line.head)
-        unmarked += not line.continues
-    return len(prefixes) > 1
+def opening_of(raw: bytes) -> Opening | None:
+    """Return how a line of a text record opens, None of any other line."""
+    line = _COLOURS.sub(b"", raw) if b"\x1b" in raw else raw
+    header = None if _JSON_START.match(line) else _HEADER.match(line)
+    if header is None:
+        return None
+    return Opening(header[1], header[0].rstrip(b" "), line.endswith(b"\r"))
 
 
 def _json_time(stamp: str) -> datetime:

@@ -101,6 +101,13 @@ def test_a_window_beyond_the_limit_is_an_error_that_says_what_to_do() -> None:
         _read(_zstd(b"x", window_log=28))
 
 
+@pytest.mark.parametrize("data", [TEXT, TEXT + b"\n"])
+def test_a_last_line_without_a_line_feed_is_told_once_it_has_come(data: bytes) -> None:
+    lines = Lines(io.BytesIO(data), coverage=Coverage())
+    told = [lines.is_cut_off for _ in lines]
+    assert told == [False, False, False, not data.endswith(b"\n")]
+
+
 def test_head_does_not_use_lines_up() -> None:
     lines = Lines(io.BytesIO(TEXT), coverage=Coverage())
     assert lines.head(2) == [b"one", b"two\r"]
