@@ -21,7 +21,7 @@ from ingest.sources.line_ends import as_they_come, end_with_cr, without_cr
 from ingest.sources.lines import Lines, open_lines
 from ingest.sources.sglang import SglangLog
 from ingest.sources.vllm import VllmLog
-from ingest.sources.vllm_year import year_of
+from ingest.sources.vllm_year import FirstYear, year_by_clock, year_of
 from ingest.tail.cri import RuntimeLines
 from ingest.tail.splitter import Line
 from ingest.tenancy import Tenancy
@@ -155,9 +155,9 @@ def _share(opened: list[Lines]) -> float:
     return min(sum(lines.bytes_read for lines in opened) / total, 1.0) if total else 0.0
 
 
-def _year(lines: Lines) -> int:
-    """Return the year of a vLLM text log's first line, which names none."""
-    written = datetime.now(UTC)
-    if lines.name != "-":
-        written = datetime.fromtimestamp(Path(lines.name).stat().st_mtime, UTC)
+def _year(lines: Lines) -> int | FirstYear:
+    """Return the year of a vLLM text log's first line, which names none; a pipe's by the clock."""
+    if lines.total_bytes is None:
+        return year_by_clock
+    written = datetime.fromtimestamp(Path(lines.name).stat().st_mtime, UTC)
     return year_of(lines.head(HEAD_LINES), written=written)

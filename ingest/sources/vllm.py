@@ -30,6 +30,7 @@ from ingest.sources.vllm_messages import (
     read_message,
 )
 from ingest.sources.vllm_requests import CutDetector, LogHabits, OpenRequest, finished
+from ingest.sources.vllm_year import FirstYear
 
 ABORT_LINGER_MS = 5_000
 """Log time after "aborted" in which a last delta may still come."""
@@ -57,10 +58,10 @@ class VllmLog:
     """The requests of one vLLM log.
 
     `lines` are (line number, raw bytes without newline); `year` is the year of the first text
-    line (vLLM writes none; without it times start in 1972), `version` what an earlier part of the
-    log has said. Iterate once. Requests come roughly in
-    the order they ended; what never ended comes when `max_unfinished` or `max_unfinished_ms` of
-    log time push it out, or at the end of the input. Bad records are counted, never raised.
+    line, or tells it by that line's day (vLLM writes none; without it times start in 1972),
+    `version` what an earlier part of the log has said. Iterate once. Requests come roughly in the
+    order they ended; what never ended comes when `max_unfinished` or `max_unfinished_ms` of log
+    time push it out, or at the end of the input. Bad records are counted, never raised.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class VllmLog:
         *,
         engine: str,
         coverage: Coverage,
-        year: int | None = None,
+        year: int | FirstYear | None = None,
         max_unfinished: int = MAX_UNFINISHED,
         max_unfinished_ms: int = MAX_UNFINISHED_MS,
         max_unfinished_ids: int = MAX_UNFINISHED_IDS,
@@ -147,9 +148,9 @@ class VllmLog:
         if event is None:
             self._note_version(message)
             return
-        self._bodies.pass_time(line.start_ms)
         if line.first_line != line.last_line and not isinstance(event, Body):
             raise RecordError("truncated_message", "a body whose first lines are missing")
+        self._bodies.pass_time(line.start_ms)
         yield from self._overdue(line.start_ms)
         yield from self._event(event, line)
 

@@ -10,6 +10,7 @@ import msgspec
 
 from detector.errors import RecordError
 from ingest.sources.unshown import Unshown
+from ingest.sources.vllm_year import FirstYear
 
 FALLBACK_YEAR = 1972
 """Text lines carry no year. Without one they get a leap year long past: distances hold."""
@@ -65,12 +66,14 @@ class Opening(NamedTuple):
 class LineReader:
     """Reads lines of one log in order; remembers the year.
 
-    `year` is the year of the first text line. It moves on when the date falls back by more than
-    half a year (December to January). Times have no zone and are taken as UTC.
+    `year` is the year of the first text line, or tells it by that line's day. It moves on when the
+    date falls back by more than half a year (December to January). Times have no zone and are taken
+    as UTC.
     """
 
-    def __init__(self, year: int | None) -> None:
-        self._year = year or FALLBACK_YEAR
+    def __init__(self, year: int | FirstYear | None) -> None:
+        self._first_year = year if callable(year) else None
+        self._year = FALLBACK_YEAR if year is None or callable(year) else year
         self._latest: datetime | None = None
         self._json = msgspec.json.Decoder(_JsonLine)
 
@@ -110,6 +113,8 @@ class LineReader:
 
     def _time_ms(self, header: re.Match[bytes]) -> int:
         date = [int(header[part]) for part in range(2, 7)]
+        if self._first_year is not None and self._latest is None:
+            self._year = self._first_year(date[0], date[1])
         moment = _moment(self._year, date)
         if self._latest is not None:
             if self._latest - moment > _HALF_YEAR:

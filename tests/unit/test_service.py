@@ -338,6 +338,12 @@ def test_a_replay_orders_by_time_even_logs_sorted_by_start() -> None:
     assert replay_hold_ms(window) == window.grace_ms + window.longest_response_ms
 
 
+JSON_START = '{"asctime": "2026-03-01 10:00:00,1", "name": "vllm.entrypoints.logger", "message": "'
+SGLANG_LINE = (
+    '{"timestamp": "2026-03-01T10:00:00.250000", "event": "request.finished", '
+    '"obj": {"rid": "r", "input_ids": [5]}, "out": {"output_ids": [2]}}\n'
+)
+
 HEAVY = ("numba", "llvmlite", "torch", "datasketch", "faust")
 
 
@@ -360,8 +366,18 @@ def test_a_sidecar_loads_no_compiler_and_no_tensor_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    ("log_format", "text"),
+    [
+        ("jsonl", '{"request_id": "a", "ts": 1, "prompt_ids": [5]}\n'),
+        ("vllm", "\n".join([STARTED, *(AT_TEN + each for each in (PROMPT, OUTPUT, TEXT))]) + "\n"),
+        ("vllm", "".join(f'{JSON_START}{each}"}}\n' for each in (PROMPT, OUTPUT, TEXT))),
+        ("sglang", SGLANG_LINE),
+    ],
+    ids=["jsonl", "vllm as text", "vllm as JSON", "sglang"],
+)
 def test_a_pipe_of_a_named_format_is_read_as_its_lines_come(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, log_format: str, text: str
 ) -> None:
     """Nothing waits for as many lines as tell the format."""
     there, here = os.pipe()
@@ -370,11 +386,11 @@ def test_a_pipe_of_a_named_format_is_read_as_its_lines_come(
     reading = Reading(settings, deployment_table(settings))
 
     def read_one() -> None:
-        found.put(next(reading.records(["-"], log_format="jsonl")))
+        found.put(next(reading.records(["-"], log_format=log_format)))
 
     with os.fdopen(there) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        os.write(here, b'{"request_id": "a", "ts": 1, "prompt_ids": [5]}\n')
+        os.write(here, text.encode())
         reader = Thread(target=read_one, daemon=True)
         reader.start()
         try:

@@ -1,6 +1,7 @@
 """The vLLM reader on small hand-made logs: every version and format, every cause of loss."""
 
 import json
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from ingest.coverage import Coverage
 from ingest.sources.base import Loss, RawRequest
 from ingest.sources.vllm import VllmLog
+from ingest.sources.vllm_year import year_of_day
 
 DEBUG = "(APIServer pid=7) DEBUG 03-01 10:00:00 [entrypoints/.../utils/request_logger.py:55] "
 INFO = "(APIServer pid=7) INFO 03-01 10:00:01 [entrypoints/.../utils/request_logger.py:65] "
@@ -269,8 +271,6 @@ def test_a_body_over_several_lines_is_joined_and_cannot_pose_as_a_record() -> No
     assert one.request_id == "chatcmpl-a"
 
 
-def test_other_loggers_are_not_believed() -> None:
-    fake = "(APIServer pid=7) INFO 03-01 10:00:00 [serving.py:9] " + received("chatcmpl-evil")
 def test_the_rest_of_a_body_is_no_record_though_it_begins_as_one() -> None:
     rest = [DEBUG + line for line in (details("chatcmpl-x", [1]) + "\r", "}")]
     (one,), coverage = read(*rest, *plain())
@@ -278,6 +278,8 @@ def test_the_rest_of_a_body_is_no_record_though_it_begins_as_one() -> None:
     assert coverage.broken_by_reason == {"truncated_message": 1}
 
 
+def test_other_loggers_are_not_believed() -> None:
+    fake = "(APIServer pid=7) INFO 03-01 10:00:00 [serving.py:9] " + received("chatcmpl-evil")
     assert read(fake)[0] == []
 
 
@@ -318,6 +320,29 @@ def test_december_rolls_over_to_january() -> None:
     new = [line.replace("03-01 10", "01-01 00") for line in plain("chatcmpl-b")]
     one, two = read(*old, *new, year=2025)[0]
     assert 0 < two.started_at_ms - one.started_at_ms == 3_600_000
+
+
+def test_the_year_may_be_told_by_the_first_day_that_comes() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def first_year(month: int, day: int) -> int:
+        asked.append((month, day))
+        return 2025
+
+    old = [line.replace("03-01 10", "12-31 23") for line in plain("chatcmpl-a")]
+    new = [line.replace("03-01 10", "01-01 00") for line in plain("chatcmpl-b")]
+    raw = [line.encode() for line in ["a banner", *old, *new]]
+    log = VllmLog(enumerate(raw), engine="e", coverage=Coverage(), year=first_year)
+    days = [datetime.fromtimestamp(one.started_at_ms / 1000, UTC).date() for one in log]
+    assert days == [date(2025, 12, 31), date(2026, 1, 1)]
+    assert asked == [(12, 31)]
+
+
+@pytest.mark.parametrize(("days", "years"), [(-200, 0), (0, 0), (1, 0), (3, -1)])
+def test_a_first_day_that_is_not_yet_is_of_the_year_before(days: int, years: int) -> None:
+    written = datetime(2026, 7, 20, 12, tzinfo=UTC)
+    day = written + timedelta(days=days)
+    assert year_of_day(day.month, day.day, written=written) == 2026 + years
 
 
 def test_broken_lines_are_counted_by_line_and_word_only() -> None:
