@@ -129,7 +129,7 @@ SHARING: Final = (
         "direction",
     ),
     rates(
-        "From other workers, unreadable",
+        "From other workers, not used",
         "Records of other workers that were not used.",
         "bleedwatch_shared_refused_total",
         "reason",

@@ -57,11 +57,9 @@ def _party(party: Party, *, tokens: int | None = None) -> list[str]:
 
 
 def _span(start_ms: int, end_ms: int) -> str:
-    return (
-        f"at {when(start_ms)}"  # a prompt is there at once
-        if start_ms == end_ms
-        else f"from {when(start_ms)} to {when(end_ms)}"
-    )
+    if start_ms == end_ms:  # a prompt is there at once
+        return f"at {when(start_ms)}"
+    return f"from {when(start_ms)} to {when(end_ms)}"
 
 
 def _distance(finding: Finding) -> str:

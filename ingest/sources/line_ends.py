@@ -26,7 +26,7 @@ MOST_WRITERS: Final = 64
 class LineEnds:
     """Learns from the lines of a log, one after the other, whether they end with CR LF.
 
-    Only lines of text records count. One of them without CR proves that a CR is a mark; only the
+    Only lines of records count. One of them without CR proves that a CR is a mark; only the
     very last line may be cut off, so another must follow. For CR LF speaks a writer (what stands
     before the level, such as a process) that goes on with another prefix when no message of its own
     has ended: it writes one message at a time. Under a single prefix all may be one message.

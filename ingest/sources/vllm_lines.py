@@ -53,9 +53,9 @@ class _JsonLine(Unshown):
 
 
 class Opening(NamedTuple):
-    """How a line of a text record opens: what stands before its level, and its exact prefix.
+    """How a line of a record opens: what stands before its level, and its exact prefix.
 
-    `continues` says that the line ends with CR.
+    Both are empty for a JSON record. `continues` says that the line ends with CR.
     """
 
     writer: bytes
@@ -127,12 +127,18 @@ class LineReader:
 
 
 def opening_of(raw: bytes) -> Opening | None:
-    """Return how a line of a text record opens, None of any other line."""
+    """Return how a line of a record opens, None of any other line.
+
+    None as well of a JSON record with CR: it is one line, so that CR is no mark and tells nothing.
+    """
     line = _COLOURS.sub(b"", raw) if b"\x1b" in raw else raw
-    header = None if _JSON_START.match(line) else _HEADER.match(line)
+    continues = line.endswith(b"\r")
+    if _JSON_START.match(line):
+        return None if continues else Opening(b"", b"", continues)
+    header = _HEADER.match(line)
     if header is None:
         return None
-    return Opening(header[1], header[0].rstrip(b" "), line.endswith(b"\r"))
+    return Opening(header[1], header[0].rstrip(b" "), continues)
 
 
 def _json_time(stamp: str) -> datetime:

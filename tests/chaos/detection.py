@@ -1,11 +1,7 @@
 """Bleeds that arrive while the real program is in trouble, and the judgement of what it found."""
 
 import contextlib
-import os
 import random
-import re
-import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -20,56 +16,16 @@ from ingest.kafka_io import KafkaPublisher
 from ingest.kafka_settings import KafkaSettings
 from ingest.key_file import new_secret
 from tests.chaos.traffic import RECOVERY_S, RETRY_S, Round
-from tests.e2e.program import environment
 from tests.streams.cluster import committed_of, now_ms
-from tests.streams.health import metric, status
 from tests.streams.process import until
-from tests.streams.real import STEP_MS, Cluster, bleeding, make_cluster
+from tests.streams.program import START_S, Program
+from tests.streams.real import STEP_MS, bleeding, make_cluster
 
 COUNT = 120
 LAG = 20
 """Responses come as many prompts after their own: whoever takes over must rebuild the window."""
 
 PAUSE_S = 0.05
-START_S = 240.0
-"""The first worker may have to compile the kernels."""
-
-
-class Program:
-    """A worker as users start it, with `more` flags."""
-
-    def __init__(self, cluster: Cluster, log: Path, *more: str) -> None:
-        self._log = log
-        command = [*cluster.command, *more]
-        with log.open("wb") as file:
-            self.process = subprocess.Popen(command, stderr=file, env=environment())
-
-    def __enter__(self) -> Self:
-        until(lambda: bool(self._port()) or self.process.poll() is not None, START_S)
-        assert self._port(), self._log.read_text()[-3000:]
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def until_assigned(self) -> None:
-        """Wait until it has partitions and has rebuilt their windows."""
-        until(lambda: metric(self._port(), "bleedwatch_assigned_partitions") > 0)
-        until(lambda: status(self._port(), "/readyz") == 200)
-
-    def tell(self, number: signal.Signals) -> None:
-        """Send a signal."""
-        os.kill(self.process.pid, number)
-
-    def end(self, number: signal.Signals) -> int:
-        """Send a signal that ends it; return its exit code."""
-        self.tell(number)
-        return self.process.wait(RECOVERY_S)
-
-    def _port(self) -> int:
-        found = re.search(r"health on port (\d+)", self._log.read_text())
-        return int(found[1]) if found else 0
 
 
 class Persistent:

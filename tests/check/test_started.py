@@ -24,6 +24,14 @@ def verdicts(path: Path, text: str) -> dict[str, set[str]]:
     return found
 
 
+def the_engine(folder: Path, text: str) -> Engine:
+    """The one engine of a script."""
+    file = folder / "start.sh"
+    file.write_text(f"{text}\n")
+    (engine,) = gather(Given(files=[str(file)])).engines
+    return engine
+
+
 def engines(line: str) -> list[Engine]:
     """The engines of a line of flags."""
     return list(gather(Given(lines=[line])).engines)
@@ -176,9 +184,7 @@ def test_a_comment_begins_a_word(tmp_path: Path) -> None:
 def test_what_stands_behind_a_script_that_starts_nothing_is_what_it_runs(
     tmp_path: Path, line: str
 ) -> None:
-    file = tmp_path / "start.sh"
-    file.write_text(f"{line}\n")
-    (engine,) = gather(Given(files=[str(file)])).engines
+    engine = the_engine(tmp_path, line)
     assert engine.kind == "vllm"
     assert engine.version == ("0.10.0" if "v0.10.0" in line else "")
 
@@ -194,10 +200,7 @@ def test_what_stands_behind_a_script_that_starts_nothing_is_what_it_runs(
 def test_an_image_in_which_a_script_starts_something_else_is_no_engine(
     tmp_path: Path, line: str
 ) -> None:
-    file = tmp_path / "start.sh"
-    file.write_text(f"{line}\nvllm serve m\n")
-    (engine,) = gather(Given(files=[str(file)])).engines
-    assert engine.version == ""
+    assert the_engine(tmp_path, f"{line}\nvllm serve m").version == ""
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import msgspec
 
 from detector.finding import Finding
 from ingest.key_file import new_secret
-from tests.chaos.detection import Program
 from tests.e2e.program import run
 from tests.e2e.traffic import PAIR_EVERY_S, pairs, row
 from tests.streams.process import until
+from tests.streams.program import Program
 from tests.streams.real import make_cluster
 
 PAIRS = 40

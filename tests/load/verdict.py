@@ -19,7 +19,11 @@ LEAST_ROWS: Final = 12
 """Three minutes of full windows: fewer tell nothing of memory."""
 
 RATE_SHARE: Final = 0.99
+"""The sender itself is up to half a percent late."""
+
 GROWTH: Final = 1.05
+"""From the first third of the rows to the last; a memory of a day that turns over moves RSS by
+some percent both ways."""
 
 
 def labelled(rows: Sequence[Row]) -> list[str]:

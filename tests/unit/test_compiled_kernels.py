@@ -3,10 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.content.tree import ROOT
 
 SCRIPT = """
-import importlib, pkgutil
+import importlib, pkgutil, sys
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 import detector.kernels
@@ -27,7 +29,7 @@ def compiled():
             for one in kernels for signature in one.signatures}
 
 keys = TagKeys(bytes(32))
-settings = Settings()
+settings = Settings.model_validate({"detection": {"index": {"sampling": sys.argv[1]}}})
 compile_kernels(settings, keys)
 before = compiled()
 memory = SharedMemory(settings.detection.commonness, keys)
@@ -43,7 +45,7 @@ for number, one in enumerate((secret, answer, again, again.copy())):
     found += len(mine.observe(make(f"t{number}", f"r{number}", number, one)))
 assert found >= 3, found
 homes = mine._index.table[0][buckets.HOMES], mine._copies._index._bands._homes
-for number in range(4, 600):
+for number in range(4, 1_000):
     answer = text(number, 300)
     answer.flags.writeable = False
     mine.observe(response(f"t{number}", f"r{number}", number, answer))
@@ -53,9 +55,10 @@ assert compiled() == before, compiled() - before
 """
 
 
-def test_nothing_is_compiled_while_a_bleed_is_judged() -> None:
+@pytest.mark.parametrize("sampling", ["every", "winnow"])
+def test_nothing_is_compiled_while_a_bleed_is_judged(sampling: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
+        [sys.executable, "-c", SCRIPT, sampling],
         capture_output=True,
         text=True,
         timeout=300,

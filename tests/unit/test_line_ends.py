@@ -114,6 +114,21 @@ def test_a_line_of_a_pipe_that_leaves_nothing_open_waits_for_no_other(first: byt
     assert next(as_they_come(given_lines, log, Coverage())) == (1, first)
 
 
+def test_a_file_of_json_records_is_not_read_to_its_end_to_tell() -> None:
+    record = b'{"asctime": "2026-03-01 10:00:01,000", "name": "vllm", "message": "m"}'
+    lines = iter(enumerate([b"a banner", record, record, record]))
+    assert not end_with_cr(lines, Lines(io.BytesIO(), coverage=Coverage()))
+    assert len(list(lines)) == 2
+
+
+def test_json_records_with_cr_wait_for_no_other() -> None:
+    coverage = Coverage()
+    lines = iter(enumerate([b'{"asctime": "2026-03-01 10:00:01,000"}\r'] * 3))
+    read_on = as_they_come(lines, Lines(io.BytesIO(), coverage=coverage), coverage)
+    assert next(read_on)
+    assert len(list(lines)) == 2
+
+
 def test_what_a_pipe_holds_is_bounded() -> None:
     """A message without an end comes through once it is longer than any that is put together."""
     taken = 0
