@@ -12,7 +12,7 @@ import yaml
 
 Steps = tuple[str, ...]
 
-SOURCE: Final = "runbooks.yaml"
+SOURCES: Final = ("rule_runbooks.yaml", "alert_runbooks.yaml")
 
 
 class Runbook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,13 +29,16 @@ class Runbook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class _Book(msgspec.Struct, frozen=True):
-    rules: dict[str, Runbook]
-    alerts: dict[str, Runbook]
+    """One file; what it shares between its runbooks is for YAML alone."""
+
+    runbooks: dict[str, Runbook]
 
 
 @cache
 def runbooks() -> dict[str, Runbook]:
     """Return every runbook, by the id of its rule or the name of its alert."""
-    text = files("detector.rules").joinpath(SOURCE).read_text(encoding="utf-8")
-    book = msgspec.convert(yaml.safe_load(text), _Book)
-    return book.rules | book.alerts
+    made: dict[str, Runbook] = {}
+    for name in SOURCES:
+        text = files("detector.rules").joinpath(name).read_text(encoding="utf-8")
+        made |= msgspec.convert(yaml.safe_load(text), _Book).runbooks
+    return made
