@@ -1,8 +1,8 @@
 """What must and what may come of each public fault, read from the folder `expected`.
 
-The rows were written from the reports, without the simulator: A is content that went astray, B memory
-that was not released. BW001 to BW003 count at high confidence. BW402 is about the version of the
-simulated engine; BW901 is about the monitor, and left out.
+The rows were written from the reports, without the simulator: A is content that went astray, B
+memory that was not released. BW001 to BW003 count at high confidence. BW402 is about the version of
+the simulated engine; BW901 is about the monitor, and left out.
 """
 
 from collections.abc import Iterable
