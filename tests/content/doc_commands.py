@@ -13,7 +13,7 @@ DOCUMENTS = (
     ROOT / "README.md",
     ROOT / "README.ja.md",
     ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 )
 
 SHOWN = re.compile(
@@ -44,7 +44,7 @@ class Block(NamedTuple):
 
 
 class Typed(NamedTuple):
-    """One command and where it stands, such as docs/cli.md:44."""
+    """One command and where it stands, such as docs/cli/logs.md:44."""
 
     place: str
     command: Command

@@ -10,10 +10,11 @@ import typer
 from detector.cli.app import app
 from detector.config.catalog import Setting, dotted, every_setting
 from detector.config.root import Settings
-from tests.content.tree import ROOT
+from tests.content.tree import name, pages
 
-CLI = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+CLI = "\n".join(path.read_text(encoding="utf-8") for path in pages("cli"))
+CONFIGURATION = {name(path): path.read_text(encoding="utf-8") for path in pages("configuration")}
+INDEX = "docs/configuration.md"
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
@@ -30,7 +31,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 
 
 def row(setting: Setting) -> str:
-    """Return the row of a setting in docs/configuration.md."""
+    """Return the row of a setting."""
     default = setting.default
     shown = "unset" if default is None else f"`{json.dumps(_plain(default))}`"
     return f"| `{dotted(setting.path)}` | {shown} | {_described(setting)} |"
@@ -50,7 +51,7 @@ def _plain(value: object) -> object:
 @pytest.mark.parametrize(("command", "flags"), list(commands()), ids=lambda value: str(value)[:40])
 def test_every_flag_is_documented(command: str, flags: list[str]) -> None:
     section = re.search(rf"^## {re.escape(command)}$(.*?)(?=^## |\Z)", CLI, re.M | re.S)
-    assert section, f"docs/cli.md has no section `## {command}`"
+    assert section, f"docs/cli has no section `## {command}`"
     missing = [flag for flag in flags if f"`{flag}" not in section[1]]
     assert not missing
 
@@ -62,9 +63,19 @@ def test_no_flag_is_documented_that_does_not_exist() -> None:
 
 @pytest.mark.parametrize("setting", list(every_setting(Settings)), ids=lambda s: dotted(s.path))
 def test_every_setting_is_documented_with_its_default(setting: Setting) -> None:
-    assert row(setting) in CONFIGURATION.splitlines()
+    holding = [page for page, text in CONFIGURATION.items() if row(setting) in text.splitlines()]
+    assert holding == [page_of(str(setting.path[0]))]
+
+
+def page_of(first: str) -> str:
+    """Return the page that the index names for the first part of a name, else the index."""
+    listed = re.findall(r"^\| \[[^]]+\]\((.+)\) \| (.+) \|$", CONFIGURATION[INDEX], re.M)
+    named = [f"docs/{page}" for page, firsts in listed if f"`{first}`" in firsts.split(", ")]
+    assert len(named) <= 1
+    return named[0] if named else INDEX
 
 
 def test_no_setting_is_documented_that_does_not_exist() -> None:
     known = {dotted(setting.path) for setting in every_setting(Settings)}
-    assert set(re.findall(r"^\| `([a-z_.]+)` \| (?:`|unset)", CONFIGURATION, re.M)) <= known
+    text = "\n".join(CONFIGURATION.values())
+    assert set(re.findall(r"^\| `([a-z_.]+)` \| (?:`|unset)", text, re.M)) <= known

@@ -6,8 +6,12 @@ ROOT = Path(__file__).parents[2]
 
 CODE = ("detector", "ingest", "exporters")
 
-_TEXT = {".py", ".md", ".toml", ".txt", ".yaml", ".json", ".ini", ""}
-_NOT_OURS = {".git", "build", "dist", "LICENSE"}  # .git is a file in a linked worktree
+_TEXT = {
+    *(".py", ".md", ".toml", ".txt", ".yaml", ".yml", ".json", ".ini", ""),
+    *(".css", ".html", ".tpl", ".xml"),
+}
+_NOT_OURS = {".git", "build", "dist", "eval.json", "LICENSE"}
+"""Also what `make eval` writes; .git is a file in a linked worktree."""
 
 
 def python_files(*folders: str) -> list[Path]:
@@ -22,6 +26,11 @@ def text_files() -> list[Path]:
         for path in ROOT.rglob("*")
         if path.is_file() and path.suffix in _TEXT and not _left_out(path.relative_to(ROOT))
     )
+
+
+def pages(folder: str) -> list[Path]:
+    """Return a page of `docs` and those that it is continued on, in the folder of its name."""
+    return [ROOT / "docs" / f"{folder}.md", *sorted((ROOT / "docs" / folder).rglob("*.md"))]
 
 
 def name(path: Path) -> str:
