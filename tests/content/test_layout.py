@@ -5,19 +5,36 @@ from pathlib import Path
 
 import pytest
 
-from tests.content.tree import CODE, name, python_files
+from tests.content.tree import CODE, ROOT, name, python_files, text_files
 
 MAX_FILE_LINES = 400
 MAX_BODY_LINES = 40
 
+LONG = {
+    "docs/openapi-api.json": "written by `make api-description`",
+    "docs/openapi-sidecar.json": "written by `python -m ingest.push.openapi`",
+    "dashboards/json/detector.json": "written by `make dashboards`",
+    "dashboards/json/incidents.json": "written by `make dashboards`",
+    "dashboards/json/overview.json": "written by `make dashboards`",
+    "dashboards/json/sidecars.json": "written by `make dashboards`",
+    "helm/bleedwatch/values.schema.json": "written by `make chart`",
+    "tests/chart/release-0.0.1.yaml": "what the chart of another release has rendered",
+}
+"""Files that nobody writes by hand, which may be longer, and where they come from."""
+
 FILES = python_files(*CODE, "tests")
+TEXTS = [path for path in text_files() if name(path) not in LONG]
 UNCOMPILED = [path for path in python_files(*CODE) if path.parent.name != "kernels"]
 """A compiled kernel is one loop over local variables; taking it apart costs speed."""
 
 
-@pytest.mark.parametrize("path", FILES, ids=name)
+@pytest.mark.parametrize("path", TEXTS, ids=name)
 def test_no_file_is_long(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE_LINES
+    assert _lines(path) <= MAX_FILE_LINES
+
+
+def test_every_exception_is_needed() -> None:
+    assert [file for file in LONG if _lines(ROOT / file) <= MAX_FILE_LINES] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
@@ -42,6 +59,10 @@ def test_every_function_fits_a_screen(path: Path) -> None:
         and _body_lines(node) > MAX_BODY_LINES
     ]
     assert not long
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 def _body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
