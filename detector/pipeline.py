@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from detector.finding import Confidence, Finding
 from detector.index.copies import CopyIndex
@@ -19,6 +18,8 @@ from detector.index.sequences import SequenceStore
 from detector.index.showings import Taint
 from detector.index.tenant_table import mark_of
 from detector.kernels.intake import learn_shown, take
+from detector.kernels.overlap import distinct_of
+from detector.kernels.shingle import shingles
 from detector.match.allow_list import AllowList
 from detector.match.attribution import Attribution, Attributor
 from detector.match.boundary import party_name
@@ -34,7 +35,10 @@ from detector.model import Kind, Sequence
 from detector.rules.content import Match, content_finding
 from detector.settings import DetectionSettings
 from detector.sketch.batch import Prepared
-from detector.sketch.shingle import SHINGLE_TOKENS, Keys
+from detector.sketch.shingle import Keys, Mask
+
+Shingled = tuple[Keys, Mask]
+"""The keys of a sequence's shingles, and which of them are of low complexity."""
 
 RENUMBER_AT = 1 << 22
 """Positions from which on gone ones are given up: half of what the index can number."""
@@ -173,19 +177,19 @@ class Detector:
         self.stats.tokens += len(sequence.token_hashes)
         party = self._party(sequence)
         self._make_room(len(sequence.token_hashes))
-        positions, pool_keys, low, common = self._take(sequence, party, prepared)
+        made, positions, pool_keys, low, common = self._take(sequence, party, prepared)
         at = self._store.add(sequence, party)
         hits = self._index.observe(pool_keys, positions, at, window_ms=self._window_ms)
-        shingles = max(len(sequence.token_hashes) - SHINGLE_TOKENS + 1, 0)
-        self.last_shingles, self.last_low_complexity = shingles, low
-        self._density.add(sequence, shingles - low)
+        count = len(made[0])
+        self.last_shingles, self.last_low_complexity = count, low
+        self._density.add(sequence, count - low)
         if sequence.kind is Kind.RESPONSE:
-            self._count(shingles, shingles - low, len(positions) + common, common, hits)
+            self._count(count, count - low, len(positions) + common, common, hits)
         near = self._copies.meet(at, now_ms=self._now_ms)
         is_sketched = self._sketches is not None and sequence.kind is Kind.RESPONSE
         if not len(hits.at) and not near and not is_sketched:
             return []
-        findings = self._findings(self._sink(at), positions, hits, near)
+        findings = self._findings(self._sink(at, made), positions, hits, near)
         self.stats.findings += len(findings)
         return findings
 
@@ -295,21 +299,23 @@ class Detector:
         self._reported_order.append((self._now_ms, finding_id))
         return True
 
-    def _sink(self, at: int) -> Sink:
+    def _sink(self, at: int, made: Shingled | None = None) -> Sink:
         sequence = self._store.items[at]
+        if made is None:
+            made = shingles(sequence.token_hashes, self._settings.filter.min_distinct)
         return Sink(
-            at=at, party=int(self._store.owners[at]) >> 1, sequence=sequence, store=self._store,
-            memory=self._memory, salt=self._index.salt(sequence.kv_pool),
-            min_distinct=self._settings.filter.min_distinct, sampling=self._sampling,
+            at=at, party=self._store.owners.item(at) >> 1, sequence=sequence, keys=made[0],
+            masked=made[1], store=self._store, memory=self._memory,
+            salt=self._index.salt(sequence.kv_pool), sampling=self._sampling,
         )  # fmt: skip
 
     def _take(
         self, sequence: Sequence, party: int, prepared: Prepared | None
-    ) -> tuple[Positions, Keys, int, int]:
+    ) -> tuple[Shingled, Positions, Keys, int, int]:
         """Shingle and learn a sequence.
 
-        Return the positions and keys to index, how many shingles are masked, how many of the
-        picked ones common.
+        Return its shingles, the positions and keys to index, how many shingles are masked, how many
+        of the picked ones common.
 
         What a sequence taught is taken back where it turns out to be somebody else's.
         """
@@ -322,14 +328,15 @@ class Detector:
         )
         if prepared is None:
             least = self._settings.filter.min_distinct
-            taken = take(sequence.token_hashes, least, *self._sampling, *known)
+            made, learned = take(sequence.token_hashes, least, *self._sampling, *known)
         else:
             keys, masked, picked = prepared
             picked = ~masked if picked is None else picked
-            taken = learn_shown(keys, masked, picked, self._sampling.limit, *known)
-        positions, pool_keys, fresh, low, common = taken
+            made = keys, masked
+            learned = learn_shown(keys, masked, picked, self._sampling.limit, *known)
+        positions, pool_keys, fresh, low, common = learned
         self._memory.shown(fresh, party=party, seen_ms=sequence.started_at_ms)
-        return positions, pool_keys, low, common
+        return made, positions, pool_keys, low, common
 
     def _count(self, shingles: int, known: int, picked: int, common: int, hits: Hits) -> None:
         """Count a response's shingles, and those that other tenants have shown as well.
@@ -338,7 +345,7 @@ class Detector:
         """
         self.stats.responses += 1
         self.stats.response_shingles += shingles
-        matched = _distinct(hits.at[hits.received]) if len(hits.at) else 0
+        matched = distinct_of(hits.at, hits.received) if len(hits.at) else 0
         if picked:
             self.stats.overlapping_shingles += round((common + matched) * known / picked)
         self._judge.count_common(common)
@@ -376,10 +383,3 @@ class Detector:
     def _party(self, sequence: Sequence) -> int:
         """Return the number of the party inside the isolation boundary that a sequence is of."""
         return self._memory.party(party_name(sequence, self._settings.boundary))
-
-
-def _distinct(ascending: NDArray[np.int64]) -> int:
-    """Count the distinct values of an array in ascending order."""
-    if not len(ascending):
-        return 0
-    return int(np.count_nonzero(ascending[1:] != ascending[:-1])) + 1

@@ -163,10 +163,10 @@ class PostingIndex:
         postings.renumber(self._table.slots, dropped)
         return dropped
 
-    def showings(self, pool_key: np.int64, party: int) -> tuple[int, int]:
+    def showings(self, pool_keys: Keys, party: int) -> tuple[int, int]:
         """Return the first and last sequence in which a party has shown a key, or (-1, -1)."""
         owners = self._store.owners
-        return postings.showings(*self.table, pool_key, owners, party)  # type: ignore[no-any-return]
+        return postings.showings(*self.table, pool_keys, owners, party)  # type: ignore[no-any-return]
 
     def live_postings(self, expired: int) -> int:
         """Count the postings of sequences in the window; reads the whole table."""

@@ -6,7 +6,7 @@ bleed is 6 % when the memory learns from the bleeds, 100 % when it does not.
 
 import numpy as np
 
-from detector.index.tenant_table import Marks, TenantTable, parties
+from detector.index.tenant_table import Marks, TenantTable
 from detector.kernels import tenants
 from detector.sketch.shingle import Keys, Mask
 
@@ -28,7 +28,7 @@ class TaintedShingles:
 
     def add(self, keys: Keys, *, origin: int, now_ms: int) -> None:
         """Taint the keys for one more horizon; the party they first came from stays the origin."""
-        first = parties(self.origins(keys)).max(axis=1, initial=-1)
+        first = tenants.last_party(*self._table.tables, keys)
         first[first < 0] = origin
         for party in sorted(set(first.tolist())):
             self._table.learn(keys, first == party, party=party, seen_ms=now_ms, now_ms=now_ms)

@@ -22,14 +22,15 @@ OWN_HISTORY = 3
 
 @njit(nogil=True, cache=True)
 def explain_hits(
-    at, sources, keys, pool_keys, sink_party, latest_ms, owners, starts,
+    at, sources, keys, tagged, salt, sink_party, latest_ms, owners, starts,
     rows, expired, slots, shared, old_slots, old_shared,
 ):  # fmt: skip
     """Return one code per hit, the first reason that applies.
 
     Hit h lies at position `at[h]` of the sink and stems from sequence `sources[h]`; hits of one
-    position should stand together. `rows` is the postings' table, whose sequences below `expired`
-    are gone; the rest are the tenants' two generations. Own prompt: the receiver showed it in a
+    position should stand together. `rows` is the postings' table, which knows the sink's keys under
+    a salt and whose sequences below `expired` are gone; the rest are the tenants' two generations,
+    which know them as `tagged`. Own prompt: the receiver showed it in a
     prompt that started by `latest_ms`, the start of the sink. Common: a party besides the two has
     shown it. Own history: the receiver had before the source started, in another request than the
     sink's own, whose response is known by the time that a late source comes.
@@ -42,20 +43,14 @@ def explain_hits(
     for h in range(len(at)):
         if h % BLOCK == 0:
             next_at = at[h : h + BLOCK]
-            bring(rows, pool_keys[next_at], buckets)
-            bring(slots, keys[next_at], buckets)
-            bring(old_slots, keys[next_at], buckets)
+            bring(rows, keys[next_at] ^ salt, buckets)
+            bring(slots, tagged[next_at], buckets)
+            bring(old_slots, tagged[next_at], buckets)
         if at[h] != before:
             before = at[h]
-            marks_of(slots, shared, old_slots, old_shared, keys[before], marks)
+            marks_of(slots, shared, old_slots, old_shared, tagged[before], marks)
             own = in_sequence_of(
-                rows,
-                expired,
-                pool_keys[before],
-                owners,
-                sink_party * 2,
-                starts,
-                latest_ms,
+                rows, expired, keys[before] ^ salt, owners, sink_party * 2, starts, latest_ms
             )
         if own:
             codes[h] = OWN_PROMPT
@@ -81,3 +76,27 @@ def _by_marks(marks, source_party, source_start_s, sink_party, sink_start_s):
         elif party != source_party:
             return COMMON
     return code
+
+
+@njit(nogil=True, cache=True)
+def of_source(source, sources, source_at, sink_at, codes, by_pair):
+    """Return (source_at, sink_at, codes) of the unexplained hits of one source.
+
+    Their codes are what is true of the pair: one for every place in the source.
+    """
+    count = 0
+    mine = np.empty(len(codes), np.int64)
+    for h in range(len(codes)):
+        mine[count] = h
+        count += (sources[h] == source) & (codes[h] == UNEXPLAINED)
+    mine = mine[:count]
+    return source_at[mine], sink_at[mine], by_pair[source_at[mine]]
+
+
+@njit(nogil=True, cache=True)
+def tally(codes, counts):
+    """Add to the count of each code; return how many are unexplained."""
+    before = counts[UNEXPLAINED]
+    for code in codes:
+        counts[code] += 1
+    return counts[UNEXPLAINED] - before

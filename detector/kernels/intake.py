@@ -14,12 +14,16 @@ def take(
     tokens, min_distinct, window, limit, state, maybe, tainted, old_tainted,
     slots, shared, mark, salt,
 ):  # fmt: skip
-    """Shingle a sequence and sample it as `Sampling` says; return what `learn_shown` returns."""
+    """Shingle a sequence and sample it as `Sampling` says.
+
+    Return its shingles, (keys, masked), and what `learn_shown` returns.
+    """
     keys, masked = shingles(tokens, min_distinct)
     picked = sample(keys, masked, window) if window else ~masked
-    return learn_shown(
+    learned = learn_shown(
         keys, masked, picked, limit, state, maybe, tainted, old_tainted, slots, shared, mark, salt
     )
+    return (keys, masked), learned
 
 
 @njit(nogil=True, cache=True)
@@ -36,7 +40,6 @@ def learn_shown(
     them, none without a state. `low` counts the masked shingles, `common` the picked ones that
     everybody shows.
     """
-    taken = picked | (~masked & (keys <= limit))
     positions = np.empty(len(keys), np.int32)
     shown = np.empty(len(keys), np.int64)
     count = 0
@@ -44,7 +47,7 @@ def learn_shown(
     for i in range(len(keys)):  # without a branch: which ones are taken is not predictable
         positions[count] = i
         shown[count] = keys[i]
-        count += taken[i]
+        count += picked[i] | ((not masked[i]) & (keys[i] <= limit))
         low += masked[i]
     shown = shown[:count]
     tagged = tags(state, shown) if len(state) else shown

@@ -13,7 +13,9 @@ _WORD = 64
 @njit(nogil=True, cache=True)
 def held(keys, asked):
     """Return how many of the keys that are asked for, repeats included, are among `keys`."""
-    places, shift, _ = _entered(keys)
+    places, shift = _room(len(keys))
+    for i in range(len(keys)):
+        places[_place(places, shift, keys, keys[i])] = i + 1
     count = 0
     for i in range(len(asked)):
         count += places[_place(places, shift, keys, asked[i])] != 0
@@ -23,32 +25,44 @@ def held(keys, asked):
 @njit(nogil=True, cache=True)
 def jaccard(first, second):
     """Return the Jaccard similarity of two sets of keys, which may repeat; 0 of empty ones."""
-    places, shift, distinct = _entered(first)
-    others, _, other_distinct = _entered(second)
-    shared = 0
-    for i in range(len(others)):
-        if others[i]:
-            shared += places[_place(places, shift, first, second[others[i] - 1])] != 0
-    return shared / max(distinct + other_distinct - shared, 1)
-
-
-@njit(nogil=True, cache=True)
-def _entered(keys):
-    """Return (places, shift, number of distinct keys).
-
-    A place holds 1 + the position of a key, 0 if none; at most half of them do.
-    """
-    bits = 1
-    while (1 << bits) < 2 * len(keys):
-        bits += 1
-    places = np.zeros(1 << bits, np.int32)
-    shift = np.uint64(_WORD - bits)
+    keys = np.concatenate((first, second))
+    places, shift = _room(len(keys))
     distinct = 0
-    for i in range(len(keys)):
+    for i in range(len(first)):
         at = _place(places, shift, keys, keys[i])
         distinct += places[at] == 0
         places[at] = i + 1
-    return places, shift, distinct
+    shared = 0
+    for i in range(len(first), len(keys)):  # what is found stands for the second set from now on
+        at = _place(places, shift, keys, keys[i])
+        distinct += places[at] == 0
+        shared += (places[at] > 0) & (places[at] <= len(first))
+        places[at] = i + 1
+    return shared / max(distinct, 1)
+
+
+@njit(nogil=True, cache=True)
+def distinct_of(ascending, use):
+    """Return how many distinct values, which ascend, are used."""
+    count = 0
+    before = np.int64(-1)
+    for i in range(len(ascending)):
+        if use[i] and (count == 0 or ascending[i] != before):
+            before = ascending[i]
+            count += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _room(keys):
+    """Return (places, shift): a place holds 1 + the position of a key, 0 if none.
+
+    At most half of the places will.
+    """
+    bits = 1
+    while (1 << bits) < 2 * keys:
+        bits += 1
+    return np.zeros(1 << bits, np.int32), np.uint64(_WORD - bits)
 
 
 @njit(nogil=True, cache=True, inline="always")

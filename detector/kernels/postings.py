@@ -295,23 +295,25 @@ def live_rows(table, expired):
 
 
 @njit(nogil=True, cache=True)
-def showings(table, expired, key, owners, party):
-    """Return (first, last) sequence in which a party has shown the key, (-1, -1) when in none."""
+def showings(table, expired, keys, owners, party):
+    """Return (first, last) sequence in which a party has shown one of the keys, or (-1, -1)."""
     earliest = -1
     latest = -1
-    bucket = home(key, table)
-    while bucket < np.uint64(len(table)):
-        empty = 0
-        for j in range(ROWS):
-            row = bucket + np.uint64(j) * _TWO
-            word = table[row + _ONE]
-            empty += word == 0
-            last = last_of(word)
-            if last >= expired and tag_of(table[row]) == tag_of(key) and owners[last] >> 1 == party:
-                first = max(first_of(word), expired)
-                earliest = first if earliest < 0 else min(earliest, first)
-                latest = max(latest, last)
-        if empty:
-            break
-        bucket += STEP
+    for key in keys:
+        bucket = home(key, table)
+        while bucket < np.uint64(len(table)):
+            empty = 0
+            for j in range(ROWS):
+                row = bucket + np.uint64(j) * _TWO
+                word = table[row + _ONE]
+                empty += word == 0
+                last = last_of(word)
+                same = last >= expired and tag_of(table[row]) == tag_of(key)
+                if same and owners[last] >> 1 == party:
+                    first = max(first_of(word), expired)
+                    earliest = first if earliest < 0 else min(earliest, first)
+                    latest = max(latest, last)
+            if empty:
+                break
+            bucket += STEP
     return earliest, latest

@@ -107,35 +107,44 @@ def longest_chain(counts, bridge):
 
 
 @njit(nogil=True, cache=True)
-def most_equal(tokens, wanted, anchor):
-    """Return how many tokens of `wanted` stand in `tokens` where its first `anchor` tokens do."""
-    best = 0
-    for at in range(len(tokens) - anchor + 1):
-        equal = 0
-        while equal < anchor and tokens[at + equal] == wanted[equal]:
-            equal += 1
-        if equal < anchor:
-            continue
-        for i in range(anchor, min(len(wanted), len(tokens) - at)):
-            equal += tokens[at + i] == wanted[i]
-        best = max(best, equal)
-    return best
+def holding(tokens, ends, wanted, anchor, least):
+    """Return which texts hold `least` tokens of `wanted` where its first `anchor` tokens stand.
+
+    The texts lie one behind another in `tokens`, each up to its end.
+    """
+    held = np.zeros(len(ends), np.bool_)
+    begin = 0
+    for text in range(len(ends)):
+        one = tokens[begin : ends[text]]
+        begin = ends[text]
+        for at in range(len(one) - anchor + 1):
+            if one[at] != wanted[0]:
+                continue
+            equal = 1
+            while equal < anchor and one[at + equal] == wanted[equal]:
+                equal += 1
+            if equal == anchor:
+                for i in range(anchor, min(len(wanted), len(one) - at)):
+                    equal += one[at + i] == wanted[i]
+                held[text] |= equal >= least
+    return held
 
 
 @njit(nogil=True, cache=True)
 def diagonal_runs(source, sink, source_at, sink_at, drop):
     """Return the distinct runs of many hits of one pair, shape (runs, 3): begin, end, diagonal.
 
-    Hits must be sorted by (diagonal, sink position); a hit inside the run found before it on the
-    same diagonal adds nothing and costs nothing.
+    They ascend by (diagonal, sink position); a hit inside the run found before it on the same
+    diagonal adds nothing and costs nothing.
     """
     runs = np.empty((len(sink_at), 3), np.int64)
     found = 0
-    for i in range(len(sink_at)):
-        diagonal = source_at[i] - sink_at[i]
-        if found and runs[found - 1, 2] == diagonal and sink_at[i] < runs[found - 1, 1]:
+    for hit in np.sort((source_at - sink_at) << 32 | sink_at):
+        diagonal = hit >> 32
+        at = hit & 0xFFFFFFFF
+        if found and runs[found - 1, 2] == diagonal and at < runs[found - 1, 1]:
             continue
-        begin, end = extend(source, sink, source_at[i], sink_at[i], drop)
+        begin, end = extend(source, sink, at + diagonal, at, drop)
         runs[found, 0] = begin
         runs[found, 1] = end
         runs[found, 2] = diagonal

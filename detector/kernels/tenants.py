@@ -216,6 +216,17 @@ def lookup(slots, shared, old_slots, old_shared, keys):
 
 
 @njit(nogil=True, cache=True)
+def last_party(slots, shared, old_slots, old_shared, keys):
+    """Return the party with the highest number that has shown each key, -1 where none has."""
+    marks = np.empty(2 * MARKS, np.int64)
+    found = np.empty(len(keys), np.int64)
+    for i in range(len(keys)):
+        marks_of(slots, shared, old_slots, old_shared, keys[i], marks)
+        found[i] = (marks.max() >> TIME_BITS) - 1
+    return found
+
+
+@njit(nogil=True, cache=True)
 def private(slots, shared, old_slots, old_shared, keys, one, other):
     """Count the keys that nobody but two parties has shown."""
     marks = np.empty(2 * MARKS, np.int64)

@@ -1,6 +1,7 @@
 """Whose content was it: one source per tenant, ties listed, relays told from origins."""
 
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore, request_key
 from detector.index.taint import TaintedShingles
 from detector.index.tenant_table import parties
-from detector.kernels.runs import most_equal
+from detector.kernels.runs import holding
 from detector.match.sink import Sink
 from detector.match.verdict import Verdict
 from detector.model import Kind, Sequence
@@ -16,6 +17,9 @@ from detector.sketch.shingle import SHINGLE_TOKENS
 
 MAX_TIED_SEQUENCES = 1_024
 """Sequences of one party searched for equally good sources: the latest of the window."""
+
+COMPARED_AT_ONCE = 64
+"""Sequences put one behind another for that: 32 MiB of the longest ones."""
 
 TIE_TOKENS = 2
 """A source that lacks this many tokens of the run at most is equally good: the tokens around a
@@ -80,40 +84,45 @@ class Attributor:
 
     def _equally_good(self, sink: Sink, party: int, verdict: Verdict) -> tuple[Sequence, ...]:
         best = self._store.items[verdict.source]
-        run = sink.sequence.token_hashes[slice(*verdict.chain)]
-        found = []
-        for at in self._candidates(sink, party, verdict):
-            item = self._store.items[at]
-            if at == verdict.source or item.kv_pool != sink.sequence.kv_pool:
-                continue
-            if most_equal(item.token_hashes, run, SHINGLE_TOKENS) >= verdict.tokens - TIE_TOKENS:
-                found.append(item)
+        found = self._holding(self._candidates(sink, party, verdict), sink, verdict)
         by_request = {request_key(best): best}
         for item in sorted(found, key=_latest, reverse=True):
             by_request.setdefault(request_key(item), item)
         return tuple(by_request.values())
 
+    def _holding(self, candidates: list[int], sink: Sink, verdict: Verdict) -> list[Sequence]:
+        """Return the other sequences of the sink's pool that hold nearly all of the run."""
+        items = [self._store.items[at] for at in candidates if at != verdict.source]
+        items = [item for item in items if item.kv_pool == sink.sequence.kv_pool]
+        run = sink.sequence.token_hashes[slice(*verdict.chain)]
+        found: list[Sequence] = []
+        for begin in range(0, len(items), COMPARED_AT_ONCE):
+            some = items[begin : begin + COMPARED_AT_ONCE]
+            texts = [item.token_hashes for item in some]
+            ends = np.cumsum([len(text) for text in texts])
+            least = verdict.tokens - TIE_TOKENS
+            held = holding(np.concatenate(texts), ends, run, SHINGLE_TOKENS, least)
+            found += compress(some, held)
+        return found
+
     def _candidates(self, sink: Sink, party: int, verdict: Verdict) -> list[int]:
         """Return the party's sequences of the window that may hold the run.
 
-        The index knows whether a shingle was shown once or more often, but not where in between.
-        Asked are as many of the run's first shingles as the index may sample one from; if it knows
-        none of them, the whole window is searched.
+        The index knows in which sequence a shingle was shown last and, until that one has left the
+        window, first, not in which ones in between. Asked are as many of the run's first shingles
+        as the index may sample one from; if it knows none of them, the whole window is searched.
         """
-        begin = verdict.chain[0]
-        known = [
-            self._index.showings(key, party)
-            for key in sink.pool_keys[begin : begin + self._sampled_from]
-        ]
-        shown = {position for each in known for position in each if position >= 0}
-        if len(shown) == 1:
-            return list(shown)
-        store, count = self._store, len(self._store)
-        starts, owners = store.starts[:count], store.owners[:count]
+        asked = sink.keys[verdict.chain[0] :][: self._sampled_from] ^ sink.salt
+        first, last = self._index.showings(asked, party)
+        if 0 <= first == last:
+            return [first]
+        store = self._store
+        begin, end = store.first_live, last + 1 if last >= 0 else len(store)
+        starts, owners = store.starts[begin:end], store.owners[begin:end]
         fits = (owners >> 1 == party) & (starts >= sink.sequence.started_at_ms - self._window_ms)
         fits &= starts < sink.sequence.ended_at_ms
-        fits[: store.first_live] = False
-        return np.flatnonzero(fits)[-MAX_TIED_SEQUENCES:].tolist()  # type: ignore[no-any-return]
+        found = np.flatnonzero(fits)[-MAX_TIED_SEQUENCES:] + begin
+        return found.tolist()  # type: ignore[no-any-return]
 
     def _is_relay(self, party: int, verdict: Verdict, sources: list[int]) -> bool:
         others = [other for other in sources if other != party]

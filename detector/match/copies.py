@@ -125,7 +125,7 @@ class Copies:
         count = len(sink.keys)
         hits = SinkHits(np.full(count, at), np.zeros(count, np.int64), np.arange(count))
         codes = self._filter.by_shingle(sink, hits, exact=True)
-        codes = self._filter.allowed(sink, hits, codes)
+        codes = self._filter.allowed(sink, hits.sink_at, codes)
         explained = np.union1d(
             _bigrams_within(sink.sequence.token_hashes, codes != UNEXPLAINED),
             _bigrams_within(source.token_hashes, by_pair[: 1 - SHINGLE_TOKENS] != UNEXPLAINED),

@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.index.tenant_table import TenantTable
+from detector.kernels.between import spread
 from detector.kernels.explain import explain_hits
 from detector.match.allow_list import AllowList
-from detector.match.between import Codes, spread
 from detector.match.question import last_user_turn, same_question, shown_in_same_turns
-from detector.match.reasons import CODES, UNEXPLAINED, Reason
+from detector.match.reasons import CODES, UNEXPLAINED, Codes, Reason
 from detector.match.sink import Sink, SinkHits
 from detector.model import Kind, Role, Sequence
 from detector.settings import FilterSettings
@@ -44,7 +45,7 @@ class ExplanationFilter:
         shingles of a run, whose hits must ascend, about those between them.
         """
         codes: Codes = explain_hits(
-            hits.sink_at, hits.source, sink.tagged, sink.pool_keys,
+            hits.sink_at, hits.source, sink.keys, sink.tagged, sink.salt,
             sink.party, sink.sequence.started_at_ms, self._store.owners, self._store.starts,
             *self._index.table, *self._seen.tables,
         )  # fmt: skip
@@ -76,10 +77,10 @@ class ExplanationFilter:
         self._same_questions(sink, source, codes)
         return codes
 
-    def allowed(self, sink: Sink, hits: SinkHits, codes: Codes) -> Codes:
-        """Return the codes with what the allow-lists explain filled in."""
+    def allowed(self, sink: Sink, sink_at: NDArray[np.int64], codes: Codes) -> Codes:
+        """Return the codes of shingles of the sink with what the allow-lists explain filled in."""
         if len(self._allowed):
-            listed = self._allowed.holds(sink.keys[hits.sink_at])
+            listed = self._allowed.holds(sink.keys[sink_at])
             codes[listed & (codes == UNEXPLAINED)] = CODES[Reason.ALLOW_LIST]
         return codes
 

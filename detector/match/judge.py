@@ -10,12 +10,12 @@ from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.index.tenant_table import TenantTable
 from detector.kernels import runs as run_kernels
+from detector.kernels.explain import of_source, tally
 from detector.kernels.overlap import held
 from detector.kernels.shingle import shingles
 from detector.match.allow_list import AllowList
-from detector.match.between import Codes
 from detector.match.explanation import ExplanationFilter
-from detector.match.reasons import CODES, REASONS, UNEXPLAINED, Reason
+from detector.match.reasons import CODES, REASONS, UNEXPLAINED, Codes, Reason
 from detector.match.sink import Sink, SinkHits
 from detector.match.verdict import Verdict
 from detector.settings import FilterSettings
@@ -56,30 +56,31 @@ class Judge:
             settings, store=store, index=index, seen=seen, allowed=allowed
         )
         self._explained = np.zeros(len(CODES) + 1, np.int64)
+        self._common = 0
 
     @property
     def explained(self) -> dict[str, int]:
         """Matched shingles explained so far, by reason."""
-        return _by_reason(self._explained)
+        counts = self._explained.copy()
+        counts[CODES[Reason.COMMON]] += self._common
+        return _by_reason(counts)
 
     def forget_counts(self) -> None:
         """Count from 0 again what is explained."""
-        self._explained[:] = 0
+        self._explained[:] = self._common = 0
 
     def count_common(self, shingles: int) -> None:
         """Count shingles that never came here because everybody shows them."""
-        self._explained[CODES[Reason.COMMON]] += shingles
+        self._common += shingles
 
     def judge(self, sink: Sink, hits: SinkHits) -> list[Verdict]:
         """Return the verdicts for one sink, longest unexplained chain first."""
         codes = self._filter.by_shingle(sink, hits, exact=False)
-        self._explained += np.bincount(codes, minlength=len(self._explained))
-        if codes.all():
+        if not tally(codes, self._explained):
             return []
         verdicts = []
         for source in _strongest(hits.source[codes == UNEXPLAINED]):
-            mine = hits.source == source
-            verdict = self._pair(sink, source, hits.select(mine), codes[mine])
+            verdict = self._pair(sink, source, hits, codes)
             if verdict is not None:
                 verdicts.append(verdict)
         return sorted(verdicts, key=lambda verdict: -verdict.tokens)
@@ -87,19 +88,18 @@ class Judge:
     def _pair(self, sink: Sink, at: int, hits: SinkHits, codes: Codes) -> Verdict | None:
         source = self._store.items[at]
         by_pair = self._filter.by_pair(sink, source)
-        undecided = codes == UNEXPLAINED
-        codes = np.where(undecided, by_pair[hits.source_at], codes)
-        codes = self._filter.allowed(sink, hits, codes)
-        self._explained += np.bincount(codes[undecided], minlength=len(self._explained))
-        open_hits = hits.select(codes == UNEXPLAINED)
-        if not len(open_hits):
+        source_at, sink_at, codes = of_source(
+            at, hits.source, hits.source_at, hits.sink_at, codes, by_pair
+        )
+        codes = self._filter.allowed(sink, sink_at, codes)
+        if not tally(codes, self._explained):
             return None
-        order = np.lexsort((open_hits.sink_at, open_hits.source_at - open_hits.sink_at))
+        is_open = codes == UNEXPLAINED
         bounds = run_kernels.diagonal_runs(
             source.token_hashes,
             sink.sequence.token_hashes,
-            open_hits.source_at[order],
-            open_hits.sink_at[order],
+            source_at[is_open],
+            sink_at[is_open],
             self._settings.bridge_tokens,
         )
         found = [self._run(sink, at, by_pair, bound) for bound in bounds.tolist()]
@@ -132,7 +132,7 @@ class Judge:
         hits = SinkHits(np.full(len(sink_at), at), sink_at + diagonal, sink_at)
         codes = self._filter.by_shingle(sink, hits, exact=True)
         codes = np.where(codes == UNEXPLAINED, by_pair[hits.source_at], codes)
-        codes = self._filter.allowed(sink, hits, codes)
+        codes = self._filter.allowed(sink, sink_at, codes)
         open_at = sink_at[(codes == UNEXPLAINED) & ~sink.masked[sink_at]]
         longest, first, last = run_kernels.longest_chain(
             run_kernels.covered(open_at, begin, end), self._settings.bridge_tokens

@@ -2,6 +2,12 @@
 
 import enum
 
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.uint8]
+"""Reasons by number, UNEXPLAINED where there is none."""
+
 
 class Reason(enum.StrEnum):
     """One explanation; each matched shingle is counted under the first that applies."""

@@ -10,8 +10,7 @@ from detector.index.memory import Memory
 from detector.index.postings import Positions
 from detector.index.selection import Sampling
 from detector.index.sequences import SequenceStore
-from detector.kernels.shingle import shingles
-from detector.match.between import spread
+from detector.kernels.between import spread
 from detector.match.question import last_user_turn
 from detector.match.reasons import UNEXPLAINED
 from detector.model import Hashes, Sequence
@@ -22,42 +21,24 @@ from detector.sketch.shingle import Keys, Mask, distinct, shingle_keys
 class Sink:
     """A response under judgement: its position in the store, its party, its shingles.
 
-    `salt` is that of its pool; `sampling` says which shingles index and memory know.
+    Its keys are filed in the index under the `salt` of its pool, combined by exclusive or;
+    `sampling` says which shingles index and memory know.
     """
 
     at: int
     party: int
     sequence: Sequence
+    keys: Keys
+    masked: Mask
     store: SequenceStore = field(repr=False)
     memory: Memory = field(repr=False)
     salt: np.int64
-    min_distinct: int
     sampling: Sampling
-
-    @cached_property
-    def shingles(self) -> tuple[Keys, Mask]:
-        """The keys of its shingles, and which of them are of low complexity."""
-        return shingles(self.sequence.token_hashes, self.min_distinct)  # type: ignore[no-any-return]
-
-    @property
-    def keys(self) -> Keys:
-        """The keys of its shingles."""
-        return self.shingles[0]
-
-    @property
-    def masked(self) -> Mask:
-        """True for the shingles of low complexity."""
-        return self.shingles[1]
 
     @cached_property
     def remembered(self) -> Mask:
         """True for the shingles that the memory may know."""
         return self.sampling.remembered(self.keys, self.masked)
-
-    @cached_property
-    def pool_keys(self) -> Keys:
-        """The keys as they are filed in the index."""
-        return self.keys ^ self.salt
 
     @cached_property
     def tagged(self) -> Keys:
@@ -69,7 +50,8 @@ class Sink:
         picked = self.sampling.picked(self.keys, self.masked)
         codes = picked.astype(np.uint8)
         codes[indexed] = UNEXPLAINED
-        return spread(codes, picked).astype(np.bool_) & ~self.masked
+        common: Mask = spread(codes, picked).astype(np.bool_) & ~self.masked
+        return common
 
     @cached_property
     def own_prompt(self) -> Keys:
@@ -93,10 +75,3 @@ class SinkHits:
     source: NDArray[np.int64]
     source_at: NDArray[np.int64]
     sink_at: NDArray[np.int64]
-
-    def select(self, mask: Mask) -> "SinkHits":
-        """Return the hits where `mask` is True."""
-        return SinkHits(self.source[mask], self.source_at[mask], self.sink_at[mask])
-
-    def __len__(self) -> int:
-        return len(self.source)

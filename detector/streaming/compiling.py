@@ -29,14 +29,17 @@ def compile_kernels(settings: Settings, tag_keys: TagKeys) -> None:
 
 
 def _made_up(tokens: int) -> Iterator[Sequence]:
-    """Yield responses, so many that tables grow; a prompt and one of them are bled.
+    """Yield responses, so many that tables grow; a prompt and one of them are bled, and then both.
 
     Their tokens cannot be written to, as those of records: for arrays of another kind everything
     would be compiled once more, while a bleed waits.
     """
-    bled = (0, 0, 1, 1)
-    for number, text in enumerate((*bled, *range(2, UNTIL_TABLES_GROW))):
-        shown = np.arange(tokens, dtype=np.uint32) + np.uint32(text * tokens)
+    bled = ((0,), (0,), (1,), (1,), (0, 1))
+    others = ((text,) for text in range(2, UNTIL_TABLES_GROW))
+    for number, texts in enumerate((*bled, *others)):
+        shown = np.concatenate(
+            [np.arange(tokens, dtype=np.uint32) + text * tokens for text in texts]
+        )
         shown.flags.writeable = False
         yield Sequence(
             tenant=TenantId(f"tenant-{number}"),

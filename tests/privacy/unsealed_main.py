@@ -27,8 +27,8 @@ _real_take = getattr(pipeline, "take")  # noqa: B009 - a name that the module on
 
 def _take(*given: Any) -> tuple[Any, ...]:
     *_, salt = given
-    positions, pool_keys, _, *rest = _real_take(*given)
-    return positions, pool_keys, pool_keys ^ salt, *rest
+    made, (positions, pool_keys, _, *rest) = _real_take(*given)
+    return made, (positions, pool_keys, pool_keys ^ salt, *rest)
 
 
 def _tagged(_memory: SharedMemory, keys: Keys) -> Keys:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detector.finding import Confidence
-from detector.match.between import spread
+from detector.kernels.between import spread
 from detector.match.reasons import CODES, UNEXPLAINED, Reason
 from detector.settings import DetectionSettings, IndexSettings
 from tests.unit.sequences import LEARNED, detector, found, join, prompt, response, text

@@ -1,13 +1,14 @@
 """Runs: extension, chaining and tie search against naive Python on small alphabets."""
 
 import itertools
+from operator import eq
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from detector.kernels.runs import diagonal_runs, extend, longest_chain, most_equal
+from detector.kernels.runs import diagonal_runs, extend, holding, longest_chain
 from detector.model import Hashes
 
 FIXED = settings(deadline=None, derandomize=True, max_examples=400)
@@ -99,14 +100,20 @@ def test_the_longest_chain_bridges_gaps_without_counting_them(
 
 @FIXED
 @given(
-    st.lists(st.integers(0, 2), max_size=40), st.lists(st.integers(0, 2), min_size=3, max_size=12)
+    st.lists(st.lists(st.integers(0, 2), max_size=40), min_size=1, max_size=4),
+    st.lists(st.integers(0, 2), min_size=3, max_size=12),
+    st.integers(1, 12),
 )
-def test_most_equal_tries_every_place_of_the_anchor(text: list[int], wanted: list[int]) -> None:
-    best = 0
-    for at in range(len(text) - 2):
-        if text[at : at + 3] == wanted[:3]:
-            best = max(best, sum(a == b for a, b in zip(text[at:], wanted, strict=False)))
-    assert most_equal(hashes(text), hashes(wanted), 3) == best
+def test_every_place_of_the_anchor_is_tried_in_every_text(
+    texts: list[list[int]], wanted: list[int], least: int
+) -> None:
+    def most(text: list[int]) -> int:
+        places = (at for at in range(len(text) - 2) if text[at : at + 3] == wanted[:3])
+        return max((sum(map(eq, text[at:], wanted)) for at in places), default=0)
+
+    ends = np.cumsum([len(text) for text in texts])
+    got = holding(hashes([*itertools.chain(*texts)]), ends, hashes(wanted), 3, least)
+    assert got.tolist() == [most(text) >= least for text in texts]
 
 
 @FIXED
@@ -126,6 +133,7 @@ def test_hits_inside_a_run_of_their_diagonal_are_not_extended_again(
         if wanted and wanted[-1][2] == diagonal and at < wanted[-1][1]:
             continue
         wanted.append((*naive_extend(source, sink, at + diagonal, at, drop), diagonal))
+    hits.reverse()  # in which order they come does not matter
     sink_at = np.array([at for _, at in hits], np.int64)
     source_at = sink_at + np.array([diagonal for diagonal, _ in hits], np.int64)
     got = diagonal_runs(hashes(source), hashes(sink), source_at, sink_at, drop)
