@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from detector.kernels.winnow import sample
+from detector.kernels.winnow import remembered, sample
 from detector.settings import IndexSettings
 from detector.sketch.shingle import Keys, Mask
 
@@ -53,7 +53,7 @@ class Sampling(NamedTuple):
 
     def remembered(self, keys: Keys, masked: Mask) -> Mask:
         """Return which shingles of a sequence the memory of a day takes."""
-        return self.picked(keys, masked) | (~masked & (keys <= self.limit))
+        return remembered(keys, masked, *self)  # type: ignore[no-any-return]
 
 
 def sampling_of(settings: IndexSettings) -> Sampling:

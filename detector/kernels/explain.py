@@ -94,6 +94,14 @@ def of_source(source, sources, source_at, sink_at, codes, by_pair):
 
 
 @njit(nogil=True, cache=True)
+def complete(codes, by_pair, source_at):
+    """Give what nothing explains the code that is true of the pair at its place in the source."""
+    for h in range(len(codes)):
+        if codes[h] == UNEXPLAINED:
+            codes[h] = by_pair[source_at[h]]
+
+
+@njit(nogil=True, cache=True)
 def tally(codes, counts):
     """Add to the count of each code; return how many are unexplained."""
     before = counts[UNEXPLAINED]

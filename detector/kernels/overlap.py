@@ -8,11 +8,15 @@ import numpy as np
 from detector.kernels.cache import njit
 
 _WORD = 64
+_FILTER_BITS = 14
+_FILTER_SHIFT = np.uint64(_WORD - _FILTER_BITS)
 
 
 @njit(nogil=True, cache=True)
 def held(keys, asked):
     """Return how many of the keys that are asked for, repeats included, are among `keys`."""
+    asked = _likely(asked, keys)
+    keys = _likely(keys, asked)
     places, shift = _room(len(keys))
     for i in range(len(keys)):
         places[_place(places, shift, keys, keys[i])] = i + 1
@@ -20,6 +24,20 @@ def held(keys, asked):
     for i in range(len(asked)):
         count += places[_place(places, shift, keys, asked[i])] != 0
     return count
+
+
+@njit(nogil=True, cache=True)
+def _likely(keys, others):
+    """Return the keys that may be among others: of a thousand that are not, one in sixteen."""
+    seen = np.zeros(1 << _FILTER_BITS, np.bool_)
+    for key in others:
+        seen[np.uint64(key) >> _FILTER_SHIFT] = True
+    likely = np.empty_like(keys)
+    count = 0
+    for key in keys:  # without a branch: which ones are likely is not predictable
+        likely[count] = key
+        count += seen[np.uint64(key) >> _FILTER_SHIFT]
+    return likely[:count]
 
 
 @njit(nogil=True, cache=True)

@@ -35,6 +35,15 @@ def shingles(tokens, min_distinct):
 
 
 @njit(nogil=True, cache=True)
+def keys_of(tokens):
+    """Return the key of every shingle, shape (max(n - 9, 0),), for uint32 tokens (n,)."""
+    keys = np.empty(max(len(tokens) - _K + 1, 0), np.int64)
+    if len(keys):
+        fill_keys(tokens, len(tokens), keys)
+    return keys
+
+
+@njit(nogil=True, cache=True)
 def fill_keys(tokens, total, keys):
     """Write the key of every shingle of tokens[:total], at least 10, to the start of `keys`."""
     pairs = np.empty(_BLOCK + 8, np.uint64)

@@ -30,6 +30,18 @@ def sample(keys, masked, window):
 
 
 @njit(nogil=True, cache=True)
+def remembered(keys, masked, window, limit):
+    """Return which keys are remembered: those to index, and all that are at most `limit`.
+
+    A window of 0 indexes all that are not masked, which are never remembered.
+    """
+    known = sample(keys, masked, window) if window else ~masked
+    for i in range(len(keys)):
+        known[i] |= (not masked[i]) & (keys[i] <= limit)
+    return known
+
+
+@njit(nogil=True, cache=True)
 def winnow(keys, window):
     """Return True for each picked key: the rightmost minimum of every `window` keys, shape (n,)."""
     picked = np.zeros(len(keys), np.bool_)

@@ -16,7 +16,7 @@ from detector.match.reasons import CODES, UNEXPLAINED, Codes, Reason
 from detector.match.sink import Sink, SinkHits
 from detector.model import Kind, Role, Sequence
 from detector.settings import FilterSettings
-from detector.sketch.shingle import SHINGLE_TOKENS, Keys, Mask, shingle_keys
+from detector.sketch.shingle import SHINGLE_TOKENS, shingle_keys
 
 
 class ExplanationFilter:
@@ -51,12 +51,15 @@ class ExplanationFilter:
         )  # fmt: skip
         if not exact:
             return codes
-        own = _held(sink.keys[hits.sink_at], sink.own_prompt)
+        own = None
+        if len(sink.own_prompt):
+            own = np.isin(sink.keys[hits.sink_at], sink.own_prompt)
+            codes[own] = UNEXPLAINED
         if sink.sampling.window:
-            told = np.where(own, UNEXPLAINED, codes)
             # others may have shown by chance what this text does not remember
-            codes = spread(told, sink.remembered[hits.sink_at] | (told != UNEXPLAINED))
-        codes[own] = CODES[Reason.OWN_PROMPT]
+            codes = spread(codes, sink.remembered[hits.sink_at] | (codes != UNEXPLAINED))
+        if own is not None:
+            codes[own] = CODES[Reason.OWN_PROMPT]
         return codes
 
     def by_pair(self, sink: Sink, source: Sequence) -> Codes:
@@ -110,11 +113,3 @@ class ExplanationFilter:
         if len(shown):
             keys = shingle_keys(source.token_hashes)
             codes[: len(keys)][np.isin(keys, shown)] = CODES[Reason.SAME_QUESTION]
-
-
-def _held(keys: Keys, among: Keys) -> Mask:
-    """Return which keys are among others, of which there are often none."""
-    if not len(among):
-        return np.zeros(len(keys), np.bool_)
-    found: Mask = np.isin(keys, among)
-    return found

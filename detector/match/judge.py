@@ -10,16 +10,16 @@ from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.index.tenant_table import TenantTable
 from detector.kernels import runs as run_kernels
-from detector.kernels.explain import of_source, tally
+from detector.kernels.explain import complete, of_source, tally
 from detector.kernels.overlap import held
-from detector.kernels.shingle import shingles
+from detector.kernels.shingle import keys_of
 from detector.match.allow_list import AllowList
 from detector.match.explanation import ExplanationFilter
 from detector.match.reasons import CODES, REASONS, UNEXPLAINED, Codes, Reason
 from detector.match.sink import Sink, SinkHits
 from detector.match.verdict import Verdict
 from detector.settings import FilterSettings
-from detector.sketch.shingle import SHINGLE_TOKENS, Keys, Mask, distinct
+from detector.sketch.shingle import SHINGLE_TOKENS, Mask, distinct
 
 MAX_SOURCES = 64
 """Source sequences examined per sink, those with the most unexplained hits first: bounds the work
@@ -27,14 +27,14 @@ an adversary can cause with one response."""
 
 
 class _MeasuredRun(NamedTuple):
-    """A run: its unexplained and remembered shingles, equal tokens, longest chain, reasons."""
+    """A run: equal tokens, longest chain, where shingles begin, which of them are unexplained."""
 
     run: Run
-    keys: Keys
-    remembered: Keys
     equal: Mask
     chain: tuple[int, int]
-    codes: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    open_starts: NDArray[np.int64]
+    codes: Codes
 
 
 class Judge:
@@ -108,18 +108,20 @@ class Judge:
             return None
         found.sort(key=lambda one: (-one.run.unexplained, one.run.sink_start, one.run.source_start))
         matched = np.zeros(len(sink.sequence.token_hashes), np.bool_)
+        reasons = np.zeros_like(self._explained)
         for one in found:
             matched[one.run.sink_start : one.run.sink_start + len(one.equal)] |= one.equal
+            tally(one.codes, reasons)
         return Verdict(
             source=at,
             tokens=found[0].run.unexplained,
             chain=found[0].chain,
             runs=tuple(one.run for one in found),
-            keys=distinct(np.concatenate([one.keys for one in found])),
+            keys=distinct(sink.tagged[np.concatenate([one.open_starts for one in found])]),
             matched_tokens=int(np.count_nonzero(matched)),
-            matched_shingles=held(shingles(source.token_hashes, 1)[0], sink.keys),
-            rarity=self._rarity(sink, at, found[0].remembered),
-            reasons=_by_reason(np.sum([one.codes for one in found], axis=0)),
+            matched_shingles=held(keys_of(source.token_hashes), sink.keys),
+            rarity=self._rarity(sink, at, found[0].starts),
+            reasons=_by_reason(reasons),
         )
 
     def _run(self, sink: Sink, at: int, by_pair: Codes, bound: list[int]) -> _MeasuredRun:
@@ -131,7 +133,7 @@ class Judge:
         )
         hits = SinkHits(np.full(len(sink_at), at), sink_at + diagonal, sink_at)
         codes = self._filter.by_shingle(sink, hits, exact=True)
-        codes = np.where(codes == UNEXPLAINED, by_pair[hits.source_at], codes)
+        complete(codes, by_pair, hits.source_at)
         codes = self._filter.allowed(sink, sink_at, codes)
         open_at = sink_at[(codes == UNEXPLAINED) & ~sink.masked[sink_at]]
         longest, first, last = run_kernels.longest_chain(
@@ -144,15 +146,16 @@ class Judge:
                 length=int(np.count_nonzero(equal)),
                 unexplained=longest,
             ),
-            sink.tagged[open_at],
-            sink.tagged[sink_at[sink.remembered[sink_at]]],
             equal,
             (begin + first, begin + last),
-            np.bincount(codes, minlength=len(self._explained)),
+            sink_at,
+            open_at,
+            codes,
         )
 
-    def _rarity(self, sink: Sink, at: int, keys: Keys) -> float:
-        """Share of the shingles that nobody but the source and the sink has ever shown."""
+    def _rarity(self, sink: Sink, at: int, starts: NDArray[np.int64]) -> float:
+        """Share of the remembered shingles that nobody but source and sink has ever shown."""
+        keys = sink.tagged[starts[sink.remembered[starts]]]
         if not len(keys):
             return 0.0
         private = self._seen.private(keys, sink.party, int(self._store.owners[at]) >> 1)
