@@ -12,12 +12,12 @@ from detector.errors import InputError
 MAX_ZSTD_WINDOW: Final = 2**27
 """Largest zstd window accepted (128 MiB, `zstd --long=27`): what the decoder must hold."""
 
-ZSTD_STEP_BYTES: Final = 1024
+ZSTD_STEP_BYTES: Final = 512
 """Compressed bytes fed at once. A 4-byte block can stand for 128 KiB, so a step makes at most
-32 MiB; at real ratios the calls cost less than 1 % of reading."""
+16 MiB; at real ratios the calls cost less than 1 % of reading."""
 
-GZIP_STEP_BYTES: Final = 1024 * 1024
-"""Unpacked bytes taken at once from gzip."""
+GIVEN_BYTES: Final = 128 * 1024
+"""Unpacked bytes given at once: cut into empty lines, they take a hundred times as much."""
 
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIP_MAGIC: Final = b"\x2a\x4d\x18"  # after one byte 0x50..0x5f: a frame to skip
@@ -65,9 +65,10 @@ def _zstd(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
             while piece:
                 frame = frame or decoder.decompressobj()
                 try:
-                    yield frame.decompress(piece)
+                    made = frame.decompress(piece)
                 except zstandard.ZstdError as error:
                     raise _zstd_fault(error, name) from None
+                yield from (made[at : at + GIVEN_BYTES] for at in range(0, len(made), GIVEN_BYTES))
                 if not frame.eof:
                     break
                 piece = frame.unused_data
@@ -97,7 +98,7 @@ def _gzip(blocks: Iterable[bytes]) -> Iterator[bytes]:
                     break
                 member = zlib.decompressobj(_GZIP_WBITS)
             try:
-                yield member.decompress(rest, GZIP_STEP_BYTES)
+                yield member.decompress(rest, GIVEN_BYTES)
             except zlib.error:
                 raise CorruptStreamError from None
             rest = member.unused_data if member.eof else member.unconsumed_tail
