@@ -13,6 +13,7 @@ from detector.sketch.token_table import TokenTable
 from ingest.chat_template import ChatTemplate
 from ingest.coverage import Coverage
 from ingest.door import Door
+from ingest.names import made_name
 from ingest.schema_records import RequestRow
 from ingest.sources.base import RawRequest, Source
 from ingest.sources.detect import HEAD_LINES, LogFormat, detect_format
@@ -117,7 +118,8 @@ class Reading:
 
 def engine_name(path: str) -> str:
     """Return the engine that a log file is of: its name without rotation and format suffixes."""
-    return "stdin" if path == "-" else _SUFFIXES.sub("", Path(path).name) or Path(path).name
+    name = Path(path).name
+    return "stdin" if path == "-" else made_name(_SUFFIXES.sub("", name) or name)
 
 
 def _head(lines: Lines) -> list[bytes]:

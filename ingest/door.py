@@ -25,6 +25,7 @@ from detector.sketch.token_table import TokenTable, checked_ids
 from ingest.chat_template import ChatTemplate
 from ingest.limits import MAX_COUNT, MAX_SIDE_TOKENS, MAX_TEXT_CHARS, MAX_TIME_MS
 from ingest.message_roles import told_by
+from ingest.names import is_name
 from ingest.request_rows import GATEWAY_CACHE, IDS_NOT_LOGGED
 from ingest.schema_records import RequestRow
 from ingest.sources.base import CoverageSink, RawRequest
@@ -229,7 +230,7 @@ def _check_texts(request: RawRequest) -> None:
 
 def _check_text(text: str) -> None:
     """Refuse what is too long, or holds control characters or lone surrogates."""
-    if len(text) > MAX_TEXT_CHARS or not text.isprintable():
+    if text and not is_name(text):
         raise RecordError(
             "bad_text", f"a name is longer than {MAX_TEXT_CHARS} characters or not printable"
         )

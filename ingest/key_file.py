@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+import shlex
 import stat
 from pathlib import Path
 from typing import Final
@@ -103,7 +104,7 @@ def _check_mode(status: os.stat_result, where: str) -> None:
         raise KeyFileError(
             f"group or others may use the key file (mode {stat.S_IMODE(mode):04o})",
             where=where,
-            hint=f"chmod 600 {where}",
+            hint=f"chmod 600 {shlex.quote(where)}",
         )
 
 

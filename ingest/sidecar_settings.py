@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from detector.settings import Positive, Section
+from ingest.names import Name
 
 
 class SidecarSettings(Section):
@@ -26,10 +27,10 @@ class SidecarSettings(Section):
     format: Literal["auto", "jsonl", "vllm", "sglang"] = Field(
         "auto", description="Format of the logs; `auto` looks at the first lines of each."
     )
-    engine: str | None = Field(
+    engine: Name | None = Field(
         None, description="Engine of all logs; unset: the name of each file, without suffixes."
     )
-    kv_pool: str | None = Field(
+    kv_pool: Name | None = Field(
         None,
         description="KV pool of requests whose log names none; unset: the engine. Engines that "
         "share KV memory must be given the same pool.",

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 
 from detector.settings import Section
 from ingest.limits import MAX_TEXT_CHARS
+from ingest.names import Name
 from ingest.safe_pattern import compile_safe
 from ingest.sources.base import RawRequest
 
@@ -19,8 +20,6 @@ _GROUP: Final = "tenant"
 _HASH_TENANT_CHARS: Final = 16  # 64 bits of SHA-256: unique among any number of API keys
 
 _DIGEST: Final = re.compile("[0-9a-f]{32,128}")  # MD5 to SHA-512; anything else may be a raw key
-
-_Name = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)]
 
 
 class _ValueRule(Section):
@@ -31,7 +30,7 @@ class _ValueRule(Section):
         description="Regular expression with a group (?P<tenant>...), matched from the start of "
         "the value; without it the whole value is the tenant.",
     )
-    tenants: dict[str, _Name] = Field(
+    tenants: dict[str, Name] = Field(
         default_factory=dict,
         description="Value -> tenant. When given, a value that is not listed does not match.",
     )
@@ -48,14 +47,14 @@ class FieldRule(_ValueRule):
     """The tenant stands in a named field of the log: tenant, user, cache_salt, session_id..."""
 
     kind: Literal["field"] = "field"
-    name: _Name = "tenant"
+    name: Name = "tenant"
 
 
 class HeaderRule(_ValueRule):
     """The tenant stands in a request header that the log holds; header names ignore case."""
 
     kind: Literal["header"]
-    name: _Name
+    name: Name
 
 
 class RequestIdRule(_ValueRule):
@@ -69,14 +68,14 @@ class ApiKeyRule(Section):
     """The tenant follows from the API key's hash; a raw key is hashed at once and never kept."""
 
     kind: Literal["api_key"]
-    name: _Name = Field(
+    name: Name = Field(
         default="api_key_hash", description="Where it stands, e.g. header:authorization."
     )
     raw: bool = Field(
         default=False,
         description="The value is the key itself: use its SHA-256. Implied when it is no digest.",
     )
-    tenants: dict[str, _Name] = Field(
+    tenants: dict[str, Name] = Field(
         default_factory=dict,
         description="Hash -> tenant. When empty, the tenant is key- and 16 digits of the hash.",
     )
@@ -86,7 +85,7 @@ class StaticRule(Section):
     """Everything belongs to one tenant: an engine that serves one customer."""
 
     kind: Literal["static"]
-    tenant: _Name
+    tenant: Name
 
 
 Rule = Annotated[

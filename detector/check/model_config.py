@@ -18,6 +18,9 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 DEFAULT_CONTEXT: Final = 2048
 """What both engines take where no field tells it."""
 
+MOST: Final = 10**12
+"""More is no count of tokens, and no factor: it is passed over as text would be."""
+
 _VLLM_KEYS: Final = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
     "max_target_positions", "max_sequence_length", "max_seq_length", "seq_len",
@@ -117,7 +120,7 @@ def _factor(rope: Fields, kind: str, text: Fields) -> float:
     """Return by how much a scaling of positions lengthens the context for an engine, else 1."""
     factor = rope.get("factor")
     name = rope.get("rope_type", rope.get("type"))
-    if not isinstance(factor, int | float) or isinstance(factor, bool):
+    if not isinstance(factor, int | float) or isinstance(factor, bool) or not factor <= MOST:
         return 1.0
     if kind == "vllm":
         is_kept = name in _KEPT_BY_VLLM or "gemma3" in str(text.get("model_type"))
@@ -127,4 +130,6 @@ def _factor(rope: Fields, kind: str, text: Fields) -> float:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 < value <= MOST else None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import NoReturn
 
-from detector.cli.terminal import forget_stdout, note
+from detector.cli.terminal import forget_stdout, note, printable
 from detector.errors import BleedwatchError
 
 OK = 0
@@ -53,7 +53,7 @@ def _tell(error: Exception) -> None:
 
 def _tell_problems(problems: Iterable[BleedwatchError]) -> None:
     for problem in problems:
-        place = f"{problem.where}: " if problem.where else ""
+        place = f"{printable(problem.where)}: " if problem.where else ""
         note(f"error: {place}{problem.what}")
         if problem.hint:
             note(f"  next: {problem.hint}")

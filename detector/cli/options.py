@@ -57,14 +57,31 @@ LogFormat = Annotated[
     str, typer.Option("--format", metavar="NAME", help="auto, jsonl, vllm or sglang.")
 ]
 
+
+def _name(given: str | None) -> str | None:
+    """Refuse what no record may be of."""
+    from ingest.names import is_name
+
+    if given is not None and not is_name(given):
+        raise typer.BadParameter("no name: it is empty, too long or not printable")
+    return given
+
+
 Engine = Annotated[
     str | None,
-    typer.Option("--engine", metavar="NAME", help="Engine, where the log does not name it."),
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        callback=_name,
+        help="Engine, where the log does not name it.",
+    ),
 ]
 
 KvPool = Annotated[
     str | None,
-    typer.Option("--kv-pool", metavar="NAME", help="KV pool, where it is not the engine."),
+    typer.Option(
+        "--kv-pool", metavar="NAME", callback=_name, help="KV pool, where it is not the engine."
+    ),
 ]
 
 History = Annotated[

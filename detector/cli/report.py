@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shlex
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -321,7 +322,7 @@ def _spaced(reason: str) -> str:
 
 def _suggest(identifier: str, saved_as: str | None) -> None:
     if saved_as:
-        note(f"next: {program()} explain {identifier} --from {saved_as}")
+        note(f"next: {program()} explain {identifier} --from {shlex.quote(saved_as)}")
     else:
         note("next: repeat with --save findings.jsonl, then")
         note(f"      {program()} explain {identifier} --from findings.jsonl")

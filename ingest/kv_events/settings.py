@@ -5,9 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from detector.settings import Positive, Section
-from ingest.limits import MAX_TEXT_CHARS
-
-_Name = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)]
+from ingest.names import Name
 
 Endpoint = Annotated[str, Field(pattern=r"^(?:tcp|ipc)://.{1,256}$")]
 
@@ -18,8 +16,8 @@ class KvEventSource(Section):
     endpoint: Endpoint
     replay_endpoint: Endpoint | None = None
     topic: str = ""
-    engine: _Name
-    kv_pool: _Name | None = None
+    engine: Name
+    kv_pool: Name | None = None
     model: str = ""
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from ingest.limits import MAX_TEXT_CHARS
+from ingest.names import is_name
 from ingest.schema_records import EngineEvent, EventKind
 from ingest.signals.lines import LogMessage
 from ingest.signals.patterns import SignalPattern
@@ -63,12 +63,8 @@ def event_of(found: Found, engine: str, kv_pool: str) -> EngineEvent:
         engine=engine,
         kv_pool=kv_pool,
         at_ms=found.at_ms,
-        request_id=request_id if request_id is not None and _is_name(request_id) else None,
+        request_id=request_id if request_id is not None and is_name(request_id) else None,
         prompt_tokens=prompt_tokens,
         limit_tokens=limit_tokens,
         detail=None if found.pattern is None else found.pattern.detail,
     )
-
-
-def _is_name(text: str) -> bool:
-    return 0 < len(text) <= MAX_TEXT_CHARS and text.isprintable()

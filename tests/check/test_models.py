@@ -35,6 +35,12 @@ from tests.check.corpus_files import MODELS
         ({"max_position_embeddings": 77, "text_config": {"max_position_embeddings": 262144}},
          262144, 262144),
         ({"max_position_embeddings": True, "seq_len": -1}, 2048, 2048),
+        # no such numbers: of hundreds of digits, or beyond what a float holds
+        ({"max_position_embeddings": 10**400}, 2048, 2048),
+        *(
+            ({"max_position_embeddings": 8192, "rope_scaling": {"factor": factor}}, 8192, 8192)
+            for factor in (10**400, 1e308, float("inf"), float("nan"), -float("inf"))
+        ),
     ],
 )  # fmt: skip
 def test_contexts(fields: dict[str, object], vllm: int, sglang: int) -> None:

@@ -61,5 +61,5 @@ def test_a_fault_of_ours_shows_the_place_and_no_data(capsys: pytest.CaptureFixtu
 
 
 def test_messages_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    exit_code_of(raising(InputError("broken", where="log\x1b[2J\u202e.txt")))
-    assert capsys.readouterr().err == "error: log\\x1b[2J\\u202e.txt: broken\n"
+    exit_code_of(raising(InputError("broken", where="log\x1b[2J\u202e\n::error::.txt")))
+    assert capsys.readouterr().err == "error: log\\x1b[2J\\u202e\\n::error::.txt: broken\n"
