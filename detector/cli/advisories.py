@@ -16,6 +16,9 @@ app = typer.Typer(no_args_is_help=True, help="List, show and check advisories.")
 _COLUMNS = ("id", "program", "affected", "severity", "summary")
 _PROBLEM_COLUMNS = ("file", "advisory", "problem", "next_step")
 
+_MAX_BYTES = 8 * 1024 * 1024
+"""All advisories that come with the program have a hundredth of that."""
+
 
 @app.command("list")
 @with_examples
@@ -139,8 +142,14 @@ def lint(
 def _text(path: Path) -> str:
     from detector.errors import InputError
 
+    with path.open("rb") as stream:
+        content = stream.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        raise InputError(
+            f"more than {_MAX_BYTES:,} bytes", where=str(path), hint="name a file of advisories"
+        )
     try:
-        return path.read_text(encoding="utf-8")
+        return content.decode()
     except UnicodeDecodeError:
         raise InputError(
             "the file is not UTF-8", where=str(path), hint="name a YAML file of advisories"

@@ -186,6 +186,7 @@ def test_lint_tells_what_is_wrong(capsys: Capture, tmp_path: Path) -> None:
     ours.write_bytes(b"\xff\xfe\x00")
     assert call(capsys, "advisories", "lint", str(ours))[0] == 2
     assert call(capsys, "advisories", "lint", str(tmp_path / "missing"))[0] == 2
+    assert call(capsys, "advisories", "lint", "/dev/zero")[0] == 2
 
 
 def test_a_version_of_thousands_of_digits_is_none(capsys: Capture) -> None:
