@@ -69,7 +69,9 @@ def test_every_rule_is_in_the_catalog() -> None:
 
 def test_every_alert_that_is_installed_is_documented() -> None:
     (path,) = (ROOT / "dashboards" / "rules").glob("alerts.yaml")
-    rules = [rule for group in yaml.safe_load(path.read_text())["groups"] for rule in group["rules"]]
+    rules = [
+        rule for group in yaml.safe_load(path.read_text())["groups"] for rule in group["rules"]
+    ]
     page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `(Bleedwatch\w+)` \|", page, re.M)
     assert sorted(listed) == sorted({rule["alert"] for rule in rules})
@@ -90,9 +92,7 @@ def test_every_field_of_a_group_of_settings_is_documented(name: str) -> None:
 
 def _page_of(setting: Setting) -> str:
     name = dotted(setting.path)
-    texts = [
-        path.read_text(encoding="utf-8") for path in pages(PAGE_OF.get(name, "configuration"))
-    ]
+    texts = [path.read_text(encoding="utf-8") for path in pages(PAGE_OF.get(name, "configuration"))]
     if name in PAGE_OF:
         return "\n".join(texts)
     (page,) = [text for text in texts if f"\n| `{name}` |" in text]
