@@ -159,6 +159,10 @@ soak-stream: $(READY) ## Measure what workers sustain on a core each (MINUTES=15
 scaling: $(READY) ## Print what a cluster needs, from measured figures (RATE=10000000 tokens/s)
 	@$(BIN)/python -m tests.bench.scaling $(if $(RATE),--tokens-per-second $(RATE))
 
+.PHONY: two-workers
+two-workers: $(READY) ## Measure two detectors on a core each beside one alone; needs an idle machine, 2 minutes
+	@$(BIN)/python -m tests.bench.two_workers
+
 .PHONY: eval-stream
 eval-stream: $(READY) $(if $(BLEEDWATCH_EVAL_DATA),,$(GENERATED)/manifest.json) ## Send the labelled traffic through Kafka and two workers (SET=planted or requests)
 	@$(BIN)/python -m tests.load labelled --data $(EVAL_DIR) $(if $(SET),--set $(SET)) $(LOAD)

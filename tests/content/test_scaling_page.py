@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.bench import scaling
 from tests.bench.scaling import (
     BUSY,
     RATES,
@@ -27,9 +28,31 @@ def test_the_page_has_the_tables_of_the_script() -> None:
     assert [line for line in (*check_table(), *plan_table(RATES)) if line not in lines] == []
 
 
-@pytest.mark.parametrize("check", list(checks()), ids=lambda one: one.what)
+HELD = [check for check in checks() if check.is_held]
+
+
+@pytest.mark.parametrize("check", HELD, ids=lambda one: one.what)
 def test_formulas_agree_with_what_was_measured(check: Check) -> None:
     assert abs(check.off) < TOLERANCE
+
+
+def test_figures_of_two_workers_are_among_those_that_are_held() -> None:
+    assert len([check for check in HELD if check.what.startswith("two workers")]) >= 3
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.5])
+@pytest.mark.parametrize("figure", ["CPU_US", "POSTINGS", "POSTING_BYTES", "KEY_BYTES"])
+def test_a_figure_that_is_half_wrong_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, figure: str, factor: float
+) -> None:
+    real = getattr(scaling, figure)
+    wrong = (
+        {name: one * factor for name, one in real.items()}
+        if isinstance(real, dict)
+        else real * factor
+    )
+    monkeypatch.setattr(scaling, figure, wrong)
+    assert max(abs(check.off) for check in checks() if check.is_held) >= TOLERANCE
 
 
 @pytest.mark.parametrize(("pools", "workers"), [(100, 3), (1_000, 18), (1_000, 30), (10_000, 30)])
