@@ -39,6 +39,7 @@ class LocalPod:
         addresses: Mapping[str, str],
     ) -> None:
         self.log = root / "stderr"
+        self._before = [one["command"] for one in pod.get("initContainers", ()) if "command" in one]
         self._replaced = {
             **{one["mountPath"]: f"{root}{one['mountPath']}" for one in container["volumeMounts"]},
             **addresses,
@@ -71,9 +72,12 @@ class LocalPod:
                 (at / name).write_text(text)
                 (at / name).chmod(0o400)  # a group may read only what is somebody else's
 
-    def call(self, *arguments: str) -> None:
-        """Run another command in the container to its end."""
-        subprocess.run([*PROGRAM, *arguments], env=self._environment(), check=True, timeout=60)
+    def prepare(self) -> None:
+        """Run what the pod runs before its container, each to its end."""
+        place = Path(sys.executable).parent  # of the program, which is on the PATH of the image
+        variables = {**self._environment(), "PATH": f"{place}{os.pathsep}{os.environ['PATH']}"}
+        for command in self._before:
+            subprocess.run(command, env=variables, check=True, timeout=60)
 
     @contextmanager
     def running(self) -> Iterator["subprocess.Popen[bytes]"]:

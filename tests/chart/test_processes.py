@@ -144,7 +144,7 @@ def test_workers_and_an_api_on_kafka(
         }
         site = Site(objects, _manifest(capsys), tmp_path, held, **addresses)
         worker, api = site.pod("worker"), site.pod("api")
-        worker.call("topics", "create")
+        worker.prepare()  # makes the topics
         running = {
             name: stack.enter_context(pod.running())
             for name, pod in {"worker": worker, "api": api, "sidecar": site.sidecar}.items()

@@ -52,7 +52,7 @@ def test_pods_are_hardened(path: Path) -> None:
     for _, pod in pods:
         assert pod["automountServiceAccountToken"] is False
         assert pod["securityContext"]["runAsNonRoot"] is True
-        for container in pod["containers"]:
+        for container in (*pod.get("initContainers", ()), *pod["containers"]):
             allowed = container["securityContext"]
             assert allowed["readOnlyRootFilesystem"] is True
             assert allowed["allowPrivilegeEscalation"] is False
@@ -110,6 +110,12 @@ def test_the_rules_and_boards_are_those_of_the_repository() -> None:
     boards = next(each for each in made if each["metadata"]["name"].endswith("-dashboards"))
     for path in (root / "json").glob("*.json"):
         assert boards["data"][f"bleedwatch-{path.name}"] == path.read_text(encoding="utf-8")
+
+
+def test_topics_are_made_before_a_worker_starts_unless_others_make_them() -> None:
+    (first,) = pod_of(render(), "worker")["initContainers"]
+    assert "bleedwatch topics create" in first["command"][-1]
+    assert "initContainers" not in pod_of(render({"worker": {"createTopics": False}}), "worker")
 
 
 def test_an_api_that_looks_back_has_the_key() -> None:

@@ -86,6 +86,22 @@ affinity:
 
 {{/* All of a container but its arguments and ports. `state` and `key` say what it mounts. */}}
 {{- define "bleedwatch.container" -}}
+{{ include "bleedwatch.process" . }}
+livenessProbe:
+  httpGet: {path: /livez, port: {{ .probed }}}
+  periodSeconds: 20
+  failureThreshold: 3
+readinessProbe:
+  httpGet: {path: /readyz, port: {{ .probed }}}
+  periodSeconds: 5
+startupProbe:
+  httpGet: {path: /livez, port: {{ .probed }}}
+  periodSeconds: 5
+  failureThreshold: 60
+{{- end -}}
+
+{{/* Of it what a container that runs once has as well. */}}
+{{- define "bleedwatch.process" -}}
 {{- $root := .root -}}
 image: {{ include "bleedwatch.image" $root }}
 imagePullPolicy: {{ $root.Values.image.pullPolicy }}
@@ -99,17 +115,6 @@ env:
   {{- if .key }}
   - {name: BLEEDWATCH_KEY_FILE, value: /etc/bleedwatch/key/key}
   {{- end }}
-livenessProbe:
-  httpGet: {path: /livez, port: {{ .probed }}}
-  periodSeconds: 20
-  failureThreshold: 3
-readinessProbe:
-  httpGet: {path: /readyz, port: {{ .probed }}}
-  periodSeconds: 5
-startupProbe:
-  httpGet: {path: /livez, port: {{ .probed }}}
-  periodSeconds: 5
-  failureThreshold: 60
 volumeMounts:
   - {name: config, mountPath: /etc/bleedwatch/config, readOnly: true}
   - {name: tmp, mountPath: /tmp}
