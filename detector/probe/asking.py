@@ -5,15 +5,15 @@ an engine that answers drop by drop is late like one that does not answer.
 """
 
 import asyncio
-import ssl
 from typing import Final, NamedTuple
 
 import httpx
 import msgspec
 
-from detector.errors import BudgetError, SettingsError
+from detector.errors import BudgetError
 from detector.probe.budget import Budget
 from detector.probe.dialects import Answer, Dialect, Question
+from ingest.scrape.http import authorities
 
 MAX_ANSWER_BYTES: Final = 4 * 2**20
 """The longest answer that is asked for has some thousand tokens."""
@@ -87,7 +87,7 @@ class Asker:
         self._access = access
         self._dialect = dialect
         self._budget = budget
-        self._trusted = _authorities(access.ca_file)
+        self._trusted = authorities(access.ca_file, where=f"--ca-file {access.ca_file}")
         self._late = 0
 
     def ask(self, asked: Question, tenant: int, *, patience_s: float | None = None) -> Heard:
@@ -156,14 +156,3 @@ def _decoded(content: bytearray) -> object:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError):
         return None
-
-
-def _authorities(ca_file: str | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (OSError, ValueError):
-        raise SettingsError(
-            "the authorities cannot be read",
-            where=f"--ca-file {ca_file}",
-            hint="name a PEM file of certificates",
-        ) from None

@@ -14,9 +14,9 @@ from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from detector.addresses import is_loopback
 from exporters.http.access import COOKIE, NOBODY, Access
 from exporters.http.problems import Problem, answer, problem
-from exporters.http.settings import is_loopback
 from exporters.http.tokens import Caller
 
 CALLER: Final = "bleedwatch.caller"

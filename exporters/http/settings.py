@@ -8,6 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from detector.addresses import is_loopback
 from detector.settings import Section
 
 
@@ -78,13 +79,3 @@ class ClientSettings(Section):
         description="File with a token on its first line, unreadable for others; unset: none is "
         "sent.",
     )
-
-
-def is_loopback(host: str) -> bool:
-    """True for names and addresses that only this machine reaches."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

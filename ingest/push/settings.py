@@ -3,11 +3,11 @@
 Apart from the server, so that reading the settings loads nothing else.
 """
 
-import ipaddress
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from detector.addresses import is_loopback
 from detector.settings import Positive, Section
 
 _Share = Annotated[float, Field(gt=0, le=1)]
@@ -53,7 +53,7 @@ class PushSettings(Section):
     def _fits_together(self) -> Self:
         if self.reading_bytes < self.max_body_bytes:
             raise ValueError("reading_bytes must not be below max_body_bytes")
-        if self.port is not None and self.token_file is None and not _is_loopback(self.host):
+        if self.port is not None and self.token_file is None and not is_loopback(self.host):
             raise ValueError("token_file must be set where host is not a loopback address")
         return self
 
@@ -78,12 +78,3 @@ class BackPressureSettings(Section):
         if self.resume_below > self.stop_above:
             raise ValueError("resume_below must not be above stop_above")
         return self
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -73,7 +73,11 @@ class Endpoint:
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
         self._token_file = token_file
-        self._context = _tls_context(ca_file) if self.is_secure else None
+        self._context = (
+            authorities(ca_file, where=f"scrape.targets.ca_file={ca_file}")
+            if self.is_secure
+            else None
+        )
 
     def get(self, path: str) -> Answer:
         """Return the answer to GET `path`: 200, text, whole.
@@ -206,13 +210,14 @@ def _check(response: http.client.HTTPResponse, where: str) -> None:
         )
 
 
-def _tls_context(ca_file: str | None) -> ssl.SSLContext:
+def authorities(ca_file: str | None, *, where: str) -> ssl.SSLContext:
+    """Return whom to trust: those of a file, else those of the system."""
     try:
         return ssl.create_default_context(cafile=ca_file)
     except (OSError, ValueError):
         raise SettingsError(
             "the authorities cannot be read",
-            where=f"scrape.targets.ca_file={ca_file}",
+            where=where,
             hint="name a PEM file of certificates",
         ) from None
 

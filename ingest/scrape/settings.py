@@ -1,17 +1,15 @@
 """Settings of what is asked of the engines: which endpoints, how often, with what patience."""
 
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
+from detector.addresses import base_address
 from detector.settings import Positive, Section
 from ingest.limits import MAX_TEXT_CHARS
 from ingest.schema_records import EngineRole
 
 _Name = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)]
-
-_SCHEMES = ("http", "https")
 
 
 class TargetSettings(Section):
@@ -49,16 +47,7 @@ class TargetSettings(Section):
     @classmethod
     def _is_a_base(cls, value: str) -> str:
         """Refuse what is more than scheme, host and port: a user name may hide a secret."""
-        try:
-            parts = urlsplit(value)
-            named = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            named = False
-        if not named or parts.path not in ("", "/") or parts.query or parts.fragment:
-            raise ValueError("must be http:// or https://, a host and a port, and nothing else")
-        if parts.username is not None or parts.password is not None:
-            raise ValueError("must not hold a user or a password: use token_file")
-        return value
+        return base_address(value)
 
 
 class ScrapeSettings(Section):

@@ -4,10 +4,10 @@ Apart from the tap, so that reading the settings loads nothing else.
 """
 
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
+from detector.addresses import base_address
 from detector.settings import Positive, Section
 
 Isolation = Literal["cache_salt", "extra_key", "session_id"]
@@ -78,15 +78,4 @@ class TapSettings(Section):
     @classmethod
     def _is_a_base(cls, value: str | None) -> str | None:
         """Refuse what is more than scheme, host and port: the rest comes from each request."""
-        if value is None:
-            return None
-        try:
-            parts = urlsplit(value)
-            named = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            named = False
-        if not named or parts.path not in ("", "/") or parts.query or parts.fragment:
-            raise ValueError("must be http:// or https://, a host and a port, and nothing else")
-        if parts.username is not None or parts.password is not None:
-            raise ValueError("must not hold a user or a password")
-        return value
+        return None if value is None else base_address(value)

@@ -15,7 +15,7 @@ from detector.probe import asking
 from tests.e2e.program import Capture, call
 from tests.kafka.security import Security
 from tests.services.ports import free_port
-from tests.unit.engine_server import EngineServer, Respond, answer, engine_server
+from tests.unit.engine_server import EngineServer, Respond, answer, endless, engine_server
 
 COMMANDS: Final = {
     "check config": ("check", "config", "--url"),
@@ -34,14 +34,6 @@ class Everywhere(dict[str, str | Respond]):
     def get(self, path: str, default: object = None) -> str | Respond:
         del path, default
         return self._page
-
-
-def endless(handler: BaseHTTPRequestHandler) -> None:
-    handler.send_response(200)
-    handler.end_headers()
-    with suppress(OSError):
-        while True:
-            handler.wfile.write(b"a" * 65_536)
 
 
 def dripping(handler: BaseHTTPRequestHandler) -> None:

@@ -21,7 +21,7 @@ from detector.check.shell import quote_after
 from detector.errors import InputError
 from tests.check.corpus_files import FOLDER, MODELS
 from tests.e2e.program import Capture, call
-from tests.unit.engine_server import engine_server
+from tests.unit.engine_server import endless, engine_server
 
 
 def refused(capsys: Capture, *arguments: str | Path) -> str:
@@ -249,13 +249,6 @@ def test_no_tls(capsys: Capture) -> None:
 
 
 def test_an_endless_answer(capsys: Capture) -> None:
-    def endless(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.end_headers()
-        with suppress(OSError):
-            while True:
-                handler.wfile.write(b"a" * 65536)
-
     with engine_server(metrics=endless) as server:
         message = refused(capsys, "--url", server.url)
     assert "larger than 8,388,608 bytes" in message

@@ -12,27 +12,21 @@ from typing import Any, Final, NamedTuple
 
 from detector.config.load import load_settings
 from detector.config.root import Settings
-from detector.reading import Reading
-from detector.sketch.token_table import TokenTable
 from ingest.broker import BrokerRecord, TopicPartition
 from ingest.kafka_io import KafkaReader
 from ingest.key_file import load_secret, new_secret
-from ingest.opening import open_sequences
 from ingest.schema_records import SequenceRecord
-from ingest.sealing import KeyRing
 from ingest.topics import topic_names
 from tests.e2e.program import PROGRAM, environment
 from tests.e2e.traffic import write_config
 from tests.streams.real import make_cluster
+from tests.unit.sent_sequences import Told, opened, replayed, told
 
 START_S: Final = 60.0
 """A start takes a second, on a machine that may be busy."""
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-
-Told = tuple[str, str, str, int, bytes]
-"""Tenant, request, kind, part and hashes: what a sequence says."""
 
 
 class Usage(NamedTuple):
@@ -99,35 +93,15 @@ class Site:
 
     def sequences(self) -> Iterator[SequenceRecord]:
         """Yield the sequences on the broker."""
-        ring = KeyRing.of(load_secret(self.key))
-        for message in self.messages(self.topics.sequences):
-            unpacked = open_sequences(message, ring)
-            assert not unpacked.rejected
-            yield from unpacked.records
+        return opened(self.messages(self.topics.sequences), load_secret(self.key))
 
     def told(self) -> Counter[Told]:
         """Return what the sequences say, with how often."""
-        return Counter(
-            (one.tenant, one.request_id, str(one.kind), one.part, one.token_hashes)
-            for one in self.sequences()
-        )
+        return Counter(map(told, self.sequences()))
 
     def expected(self, whole: Path) -> Counter[Told]:
         """Return what a replay of a whole log says, with how often."""
-        keys = load_secret(self.key).keys()
-        reading = Reading(self.settings, TokenTable(keys.hash_key, key_id=keys.key_id))
-        return Counter(
-            (
-                str(one.tenant),
-                str(one.request_id),
-                str(one.kind),
-                one.part,
-                one.token_hashes.astype("<u4").tobytes(),
-            )
-            for one in reading.sequences(
-                [str(whole)], log_format=self.settings.sidecar.format, engine="engine-0"
-            )
-        )
+        return replayed(whole, self.settings, load_secret(self.key))
 
 
 class SidecarProcess:

@@ -3,7 +3,7 @@
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -63,6 +63,15 @@ def answer(handler: BaseHTTPRequestHandler, status: int, body: str | bytes, **mo
         handler.send_header(name.replace("_", "-"), value)
     handler.end_headers()
     handler.wfile.write(data)
+
+
+def endless(handler: BaseHTTPRequestHandler) -> None:
+    """Answer for as long as somebody reads."""
+    handler.send_response(200)
+    handler.end_headers()
+    with suppress(OSError):
+        while True:
+            handler.wfile.write(b"a" * 65_536)
 
 
 @contextmanager

@@ -11,23 +11,18 @@ from typing import Any
 from detector.config.load import load_settings
 from detector.config.root import Settings
 from detector.errors import BrokerError
-from detector.reading import Reading
 from detector.sidecar import Running, composed
-from detector.sketch.token_table import TokenTable
 from ingest.broker import BrokerRecord, Message, TopicPartition
 from ingest.key_file import load_secret, new_secret
 from ingest.memory_io import MemoryBroker, MemoryPublisher
-from ingest.opening import open_records, open_sequences
+from ingest.opening import open_records
 from ingest.schema_records import RequestRow, SequenceRecord
-from ingest.sealing import KeyRing
 from ingest.topics import topic_names
 from tests.e2e.traffic import TENANT_RULES, write_config
+from tests.unit.sent_sequences import Told, opened, replayed, told
 
 PARTITIONS = 2
 CHECKPOINT_MS = 1
-
-Told = tuple[str, str, str, int, bytes]
-"""Tenant, request, kind, part and hashes: what a sequence says."""
 
 
 class Gate:
@@ -140,11 +135,7 @@ class Station:
 
     def sequences(self) -> Iterator[SequenceRecord]:
         """Yield the sequences that the broker has."""
-        ring = KeyRing.of(load_secret(self.key))
-        for message in self.messages(self.topics.sequences):
-            unpacked = open_sequences(message, ring)
-            assert not unpacked.rejected
-            yield from unpacked.records
+        return opened(self.messages(self.topics.sequences), load_secret(self.key))
 
     def rows(self) -> Iterator[RequestRow]:
         """Yield the rows that the broker has."""
@@ -157,20 +148,4 @@ class Station:
 
     def expected(self, path: Path) -> set[Told]:
         """Return what a replay of the whole log says."""
-        keys = load_secret(self.key).keys()
-        reading = Reading(self.settings, TokenTable(keys.hash_key, key_id=keys.key_id))
-        return {
-            (
-                one.tenant,
-                one.request_id,
-                one.kind,
-                one.part,
-                one.token_hashes.astype("<u4").tobytes(),
-            )
-            for one in reading.sequences([str(path)], engine="engine-0")
-        }
-
-
-def told(record: SequenceRecord) -> Told:
-    """Return what a sequence says."""
-    return record.tenant, record.request_id, record.kind, record.part, record.token_hashes
+        return set(replayed(path, self.settings, load_secret(self.key)))
