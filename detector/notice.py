@@ -73,8 +73,8 @@ def notice(incident_id: str, tenant: str, about: Touched) -> str:
     lines = [
         "# Notice of an incident",
         "",
-        f"For: {tenant}",
-        f"Incident: {incident_id}",
+        f"For: `{_safe(tenant)}`",
+        f"Incident: `{_safe(incident_id)}`",
         f"Time: {_time(about.from_ms)} to {_time(about.until_ms)} (UTC)",
         "",
         "## What happened",
@@ -160,6 +160,7 @@ def _requests(parties: Sequence[Party]) -> list[str]:
 
 
 def _safe(text: str) -> str:
+    """Return what a code span holds as it is: no markup of others, and no end of the span."""
     return "".join(char if char.isprintable() and char not in "`|" else "?" for char in text)
 
 

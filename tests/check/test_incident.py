@@ -3,12 +3,17 @@
 import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from detector.finding import Party
+from detector.model import Kind, RequestId, TenantId
+from detector.notice import Touched
+from detector.notice import notice as drafted
 from tests.check.incident_store import LIMIT, SECRET, fill, findings, requests
 from tests.e2e.program import Capture, call
 
@@ -203,6 +208,18 @@ def test_a_notice_says_what_happened_to_whom_it_is_for(
     traced = notice(capsys, store, "umbrella")
     assert "`src-traced`" in traced
     assert all("What is known, and what is not" in one for one in (exposed, received, faulty))
+
+
+@pytest.mark.parametrize("name", ["<img src=x onerror=a()>", "[pay](http://evil.example)", "a`|b"])
+def test_a_name_is_no_markup_of_a_notice(name: str) -> None:
+    own = Party(
+        tenant=TenantId(name), request_id=RequestId(name), kind=Kind.PROMPT,
+        started_at_ms=0, ended_at_ms=0, prompt_tokens=1,
+    )  # fmt: skip
+    about = Touched((own,), (), (), is_sure=True, from_ms=0, until_ms=0)
+    out = drafted("inc-1", name, about)
+    outside = re.sub(r"`[^`\n]*`", "", out)
+    assert not set("<>[]`") & set(outside)
 
 
 def test_a_tenant_that_is_not_concerned_gets_no_notice(
