@@ -47,6 +47,9 @@ READ_RESPONSES = 1_500
 
 Row = dict[str, str | float]
 
+Contestant = Callable[[list[Hashes]], Callable[[], None]]
+"""Takes responses as arrays of hashes, and returns the work on them."""
+
 
 def run_bench(*, on_progress: OnProgress | None = None) -> list[Row]:
     """Return one row per thing measured; `ratio` is to the core, so a peer's is our speed-up."""
@@ -55,21 +58,21 @@ def run_bench(*, on_progress: OnProgress | None = None) -> list[Row]:
     traffic = _Traffic()
     step(0.1, "learning a day")
     ours = _Ours(traffic)
-    contestants: dict[str, tuple[int, Callable[[list[Hashes]], None]]] = {
-        "bleedwatch core": (DETECTOR_RESPONSES, ours.run),
-        "datasketch MinHashLSH, xxh32": (PEER_RESPONSES, _datasketch_loop()),
-        "dict of 10-grams": (PEER_RESPONSES, _dict_loop()),
+    contestants: dict[str, tuple[int, Contestant]] = {
+        "bleedwatch core": (DETECTOR_RESPONSES, ours.ready),
+        "datasketch MinHashLSH, xxh32": (PEER_RESPONSES, _ready(_datasketch_loop())),
+        "dict of 10-grams": (PEER_RESPONSES, _ready(_dict_loop())),
     }
     window = [traffic.response() for _ in range(WINDOW_RESPONSES)]
     for number, (name, (_, contestant)) in enumerate(contestants.items()):
         step(0.3 + 0.1 * number, f"filling {name}")
-        contestant(window)
+        contestant(window)()
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for number in range(ROUNDS):
         for name, (count, contestant) in contestants.items():
-            responses = [traffic.response() for _ in range(count)]
+            work = contestant([traffic.response() for _ in range(count)])
             began = time.process_time()
-            contestant(responses)
+            work()
             spent = time.process_time() - began
             times[name].append(spent * 1e9 / (count * RESPONSE_TOKENS))
         step(0.6 + 0.3 * (number + 1) / ROUNDS, "measuring")
@@ -150,11 +153,17 @@ class _Ours:
         for number in range(LIVE_POSTINGS * 3 // RESPONSE_TOKENS):
             self._detector.warm(self._next(traffic.response(), at_ms=number - day_ms))
         for _ in range(LIVE_POSTINGS // 2 // RESPONSE_TOKENS):
-            self.run([traffic.response()])
+            self.ready([traffic.response()])()
 
-    def run(self, responses: list[Hashes]) -> None:
-        for hashes in responses:
-            self._detector.observe(self._next(hashes, at_ms=self._count * self._gap_ms))
+    def ready(self, responses: list[Hashes]) -> Callable[[], None]:
+        """Give the responses the names and times of records, which is not the core's work."""
+        records = [self._next(hashes, at_ms=self._count * self._gap_ms) for hashes in responses]
+
+        def work() -> None:
+            for record in records:
+                self._detector.observe(record)
+
+        return work
 
     def bytes_per_posting(self) -> float:
         return round(self._detector.index_bytes / self._detector.live_postings, 1)
@@ -172,6 +181,10 @@ class _Ours:
             ended_at_ms=at_ms,
             token_hashes=hashes,
         )
+
+
+def _ready(run: Callable[[list[Hashes]], None]) -> Contestant:
+    return lambda responses: lambda: run(responses)
 
 
 def _datasketch_loop() -> Callable[[list[Hashes]], None]:

@@ -65,9 +65,17 @@ _LOW = np.uint64(0xFFFFFFFF)
 @njit(nogil=True, cache=True, inline="always")
 def home(key, table):
     """Return the index of the first word of the key's home bucket."""
+    return home_of(key, np.uint64(table[HOMES]), np.uint64(table[WIDER]), np.uint64(table[BORDER]))
+
+
+@njit(nogil=True, cache=True, inline="always")
+def home_of(key, homes, wider, border):
+    """Return that index for words of the header that were read before.
+
+    Who asks for many keys and writes in between spares two reads for each.
+    """
     stirred = ((np.uint64(key) >> _HALF) * _STIR) & _LOW
-    homes = table[WIDER] if stirred >= np.uint64(table[BORDER]) else table[HOMES]
-    return ((stirred * np.uint64(homes)) >> _HALF) * STEP + STEP
+    return ((stirred * (wider if stirred >= border else homes)) >> _HALF) * STEP + STEP
 
 
 @njit(nogil=True, cache=True)

@@ -7,7 +7,7 @@ third of the homes full: a quarter to two fifths less time per key, in cache and
 
 import numpy as np
 
-from detector.kernels.buckets import STEP, home
+from detector.kernels.buckets import BORDER, HOMES, STEP, WIDER, home, home_of
 from detector.kernels.cache import njit
 from detector.kernels.line import KEYS, VALUES, look, lowest
 
@@ -65,21 +65,24 @@ def seek(table, keys, use, begin, end, mask, gone, found):
     must look whether the row of the next one is still free.
     """
     rows, buckets, waiting = found[0], found[1], found[2]
-    count = end - begin
+    keys, use = keys[begin:end], use[begin:end]
+    count = np.uint64(len(keys))  # unsigned: no look whether a place counts from behind
+    homes, wider = np.uint64(table[HOMES]), np.uint64(table[WIDER])
+    border = np.uint64(table[BORDER])
     for n in range(count):  # of keys that are not used the header's line, which is at hand
-        buckets[n] = home(keys[begin + n], table) * np.uint64(use[begin + n])
+        buckets[n] = home_of(keys[n], homes, wider, border) * np.uint64(use[n])
     found[3, 0] = touch(table, buckets[:count])
-    left = 0
+    left = _NONE
     for n in range(count):
-        i, bucket = begin + n, buckets[n]
-        row, unknown, ends = _step(table, bucket, keys[i], mask, gone)
-        unknown &= np.uint64(use[i])
+        bucket = buckets[n]
+        row, unknown, ends = _step(table, bucket, keys[n], mask, gone)
+        unknown &= np.uint64(use[n])
         rows[n] = row * unknown
         buckets[left] = bucket + STEP
         waiting[left] = n
-        left += int(unknown & ~ends)
+        left += unknown & ~ends
     while left:
-        left = _next_round(table, keys[begin:end], left, mask, gone, found)
+        left = _next_round(table, keys, left, mask, gone, found)
 
 
 @njit(nogil=True, cache=True)
@@ -87,14 +90,14 @@ def _next_round(table, keys, asked, mask, gone, found):
     """Let the waiting keys take their next step; return how many still wait."""
     rows, buckets, waiting = found[0], found[1], found[2]
     found[3, 0] = touch(table, buckets[:asked])
-    left = 0
+    left = _NONE
     for n in range(asked):
         i, bucket = waiting[n], buckets[n]
         row, unknown, ends = _step(table, bucket, keys[i], mask, gone)
         rows[i] = (rows[i] + row * np.uint64(rows[i] == NOWHERE)) * unknown
         buckets[left] = bucket + STEP
         waiting[left] = i
-        left += int(unknown & ~ends)
+        left += unknown & ~ends
     return left
 
 
