@@ -15,7 +15,7 @@ from detector.index.sequences import SequenceStore, request_key
 from detector.kernels.bigrams import bigram_keys
 from detector.match.attribution import Attribution
 from detector.match.explanation import ExplanationFilter
-from detector.match.reasons import REASONS, UNEXPLAINED
+from detector.match.reasons import UNEXPLAINED, by_reason
 from detector.match.sink import Sink, SinkHits
 from detector.match.verdict import Verdict
 from detector.model import Hashes, Kind
@@ -138,7 +138,7 @@ class Copies:
             at=at,
             similarity=jaccard_of(mine, theirs),
             shared=np.intersect1d(mine, theirs, assume_unique=True),
-            reasons={REASONS[c].value: n for c, n in enumerate(np.bincount(codes)) if c and n},
+            reasons=by_reason(np.bincount(codes)),
         )
 
     def _verdict(self, sink: Sink, best: _Compared) -> Verdict:

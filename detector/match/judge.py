@@ -15,7 +15,7 @@ from detector.kernels.overlap import held
 from detector.kernels.shingle import keys_of
 from detector.match.allow_list import AllowList
 from detector.match.explanation import ExplanationFilter
-from detector.match.reasons import CODES, REASONS, UNEXPLAINED, Codes, Reason
+from detector.match.reasons import CODES, UNEXPLAINED, Codes, Reason, by_reason
 from detector.match.sink import Sink, SinkHits
 from detector.match.verdict import Verdict
 from detector.settings import FilterSettings
@@ -63,7 +63,7 @@ class Judge:
         """Matched shingles explained so far, by reason."""
         counts = self._explained.copy()
         counts[CODES[Reason.COMMON]] += self._common
-        return _by_reason(counts)
+        return by_reason(counts)
 
     def forget_counts(self) -> None:
         """Count from 0 again what is explained."""
@@ -121,7 +121,7 @@ class Judge:
             matched_tokens=int(np.count_nonzero(matched)),
             matched_shingles=held(keys_of(source.token_hashes), sink.keys),
             rarity=self._rarity(sink, at, found[0].starts),
-            reasons=_by_reason(reasons),
+            reasons=by_reason(reasons),
         )
 
     def _run(self, sink: Sink, at: int, by_pair: Codes, bound: list[int]) -> _MeasuredRun:
@@ -171,8 +171,3 @@ def _strongest(sources: NDArray[np.int64]) -> list[int]:
         return [int(sources[0])]
     found, counts = np.unique(sources, return_counts=True)
     return found[np.argsort(-counts, kind="stable")][:MAX_SOURCES].tolist()  # type: ignore[no-any-return]
-
-
-def _by_reason(counts: NDArray[np.int64]) -> dict[str, int]:
-    """Return the counts of a bincount over codes by reason, without the unexplained."""
-    return {REASONS[code].value: n for code, n in enumerate(counts.tolist()) if code and n}

@@ -26,3 +26,8 @@ class Reason(enum.StrEnum):
 UNEXPLAINED = 0
 CODES: dict[Reason, int] = {reason: code for code, reason in enumerate(Reason, start=1)}
 REASONS: dict[int, Reason] = {code: reason for reason, code in CODES.items()}
+
+
+def by_reason(counts: NDArray[np.int64]) -> dict[str, int]:
+    """Return the counts of a bincount over codes by reason, without the unexplained."""
+    return {REASONS[code].value: n for code, n in enumerate(counts.tolist()) if code and n}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -150,7 +151,10 @@ def test_what_the_receiver_sent_or_everybody_shows_does_not_count() -> None:
 def test_what_is_explained_is_left_out_and_the_rest_can_still_be_a_copy() -> None:
     copy = every(8)
     sent = prompt("b", "2", 5, copy[:150])
-    assert told(found([sent, *pair(copy)])) == [COPIED]
+    (finding,) = found([sent, *pair(copy)])
+    assert told([finding]) == [COPIED]
+    assert finding.evidence.reasons == {"own_prompt": 141}
+    assert msgspec.json.decode(msgspec.json.encode(finding), type=Finding) == finding
 
 
 def test_a_copy_that_bleeds_again_and_again_does_not_explain_itself() -> None:
