@@ -111,13 +111,16 @@ class Attributor:
         The index knows in which sequence a shingle was shown last and, until that one has left the
         window, first, not in which ones in between. Asked are as many of the run's first shingles
         as the index may sample one from; if it knows none of them, the whole window is searched.
+        A sample says nothing of what came after that last one: of a text that lacks a token of the
+        run there it may hold other shingles.
         """
         asked = sink.keys[verdict.chain[0] :][: self._sampled_from] ^ sink.salt
         first, last = self._index.showings(asked, party)
         if 0 <= first == last:
             return [first]
         store = self._store
-        begin, end = store.first_live, last + 1 if last >= 0 else len(store)
+        is_sure = last >= 0 and self._sampled_from == 1
+        begin, end = store.first_live, last + 1 if is_sure else len(store)
         starts, owners = store.starts[begin:end], store.owners[begin:end]
         fits = (owners >> 1 == party) & (starts >= sink.sequence.started_at_ms - self._window_ms)
         fits &= starts < sink.sequence.ended_at_ms

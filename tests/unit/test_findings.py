@@ -7,7 +7,8 @@ import pytest
 from detector.finding import Confidence, Finding, Severity
 from detector.model import Sequence
 from detector.rules.content import finding_id
-from tests.unit.sequences import found, join, prompt, response, text
+from detector.settings import DetectionSettings, IndexSettings
+from tests.unit.sequences import LEARNED, detector, found, join, prompt, response, text
 
 SECRET = text(1, 40)
 
@@ -53,6 +54,27 @@ def test_a_source_that_lacks_more_than_two_tokens_is_not_equally_good() -> None:
     """The best comes first, for its tokens are those that the finding counts."""
     cut = [prompt("a", f"c{n}", n, SECRET[: 40 - n]) for n in range(5)]
     assert sources(only([*cut, SINK])) == ["c0", "c2", "c1"]
+
+
+@pytest.mark.parametrize("window", [2, 8, 16])
+@pytest.mark.parametrize("name", range(8))
+def test_a_sample_of_the_run_hides_no_later_source_that_lacks_a_token(
+    window: int, name: int
+) -> None:
+    run = text(1000 + name, 40)
+    lacking = join(run[:12], text(2000 + name, 1), run[13:])
+    around = [text(3000 + number, 20) for number in range(3)]
+    shown = [
+        prompt("a", f"t{number}", number, join(around[number], held, around[number]))
+        for number, held in enumerate((run, run, lacking))
+    ]
+    by = detector(
+        DetectionSettings(
+            commonness=LEARNED, index=IndexSettings(sampling="winnow", winnow_window=window)
+        )
+    )
+    (finding,) = found([*shown, response("b", "2", 10, run)], by=by)
+    assert sorted(sources(finding)) == ["t0", "t1", "t2"]
 
 
 def test_equal_sources_in_another_pool_or_out_of_the_window_are_not_listed() -> None:
