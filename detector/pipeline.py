@@ -17,8 +17,8 @@ from detector.index.selection import sampling_of
 from detector.index.sequences import SequenceStore
 from detector.index.showings import Taint
 from detector.index.tenant_table import mark_of
+from detector.kernels.hits import distinct_of
 from detector.kernels.intake import learn_shown, take
-from detector.kernels.overlap import distinct_of
 from detector.kernels.shingle import shingles
 from detector.match.allow_list import AllowList
 from detector.match.attribution import Attribution, Attributor

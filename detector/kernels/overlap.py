@@ -60,18 +60,6 @@ def jaccard(first, second):
 
 
 @njit(nogil=True, cache=True)
-def distinct_of(ascending, use):
-    """Return how many distinct values, which ascend, are used."""
-    count = 0
-    before = np.int64(-1)
-    for i in range(len(ascending)):
-        if use[i] and (count == 0 or ascending[i] != before):
-            before = ascending[i]
-            count += 1
-    return count
-
-
-@njit(nogil=True, cache=True)
 def _room(keys):
     """Return (places, shift): a place holds 1 + the position of a key, 0 if none.
 

@@ -10,7 +10,7 @@ from detector.index.postings import PostingIndex
 from detector.index.sequences import SequenceStore
 from detector.index.tenant_table import TenantTable
 from detector.kernels import runs as run_kernels
-from detector.kernels.explain import complete, of_source, tally
+from detector.kernels.hits import complete, of_source, tally
 from detector.kernels.overlap import held
 from detector.kernels.shingle import keys_of
 from detector.match.allow_list import AllowList
