@@ -6,20 +6,18 @@ from pydantic import Field, field_validator
 
 from detector.addresses import base_address
 from detector.settings import Positive, Section
-from ingest.limits import MAX_TEXT_CHARS
+from ingest.names import Name
 from ingest.schema_records import EngineRole
-
-_Name = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)]
 
 
 class TargetSettings(Section):
     """One server of an engine: where it answers, and what it is called."""
 
     url: str = Field(description="Where the engine listens, such as http://127.0.0.1:8000.")
-    engine: _Name | None = Field(
+    engine: Name | None = Field(
         None, description="Name of the engine; unset: `sidecar.engine`, else host and port."
     )
-    kv_pool: _Name | None = Field(
+    kv_pool: Name | None = Field(
         None, description="KV pool; unset: `sidecar.kv_pool`, else the engine."
     )
     kind: str = Field(
