@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -75,8 +75,11 @@ class KafkaAdmin:
     def create(self, specs: Iterable[TopicSpec]) -> set[str]:
         """Make the topics that are missing and return their names; others are left as they are.
 
-        Raises BrokerError with the cluster's reason if one cannot be made.
+        That takes the right to create topics only where one is missing. Raises BrokerError with the
+        cluster's reason if one cannot be made.
         """
+        specs = list(specs)
+        there = self._described(spec.name for spec in specs)
         wanted = {
             spec.name: {
                 "num_partitions": spec.partitions,
@@ -84,11 +87,11 @@ class KafkaAdmin:
                 "configs": dict(spec.configs),
             }
             for spec in specs
+            if spec.name not in there
         }
+        if not wanted:
+            return set()
         answer = self._ask(lambda: self._client.create_topics(wanted, raise_errors=False))
-        made = {topic["name"] for topic in answer["topics"] if not topic["error_code"]}
-        if made:
-            self._ask(lambda: self._client.wait_for_topics(made))
         for topic in answer["topics"]:
             if topic["error_code"] not in (0, _EXISTS):
                 raise BrokerError(
@@ -97,13 +100,13 @@ class KafkaAdmin:
                     hint="set kafka.replication_factor or partitions as the cluster can, or give "
                     "the user the right to create topics",
                 )
-        return made
+        self._ask(lambda: self._client.wait_for_topics(set(wanted)))  # somebody else's as well
+        return {topic["name"] for topic in answer["topics"] if not topic["error_code"]}
 
     def topics(self, names: Iterable[str]) -> dict[str, TopicState]:
         """Return what each of these topics is like, in their order, without those that miss."""
         wanted = list(names)
-        found = self._ask(lambda: self._client.describe_topics(wanted))
-        there = {topic["name"]: topic["partitions"] for topic in found if not topic["error_code"]}
+        there = self._described(wanted)
         resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in there]
         configs = self._configs(resources).get("topic", {})
         return {
@@ -116,6 +119,12 @@ class KafkaAdmin:
             for name in wanted
             if (partitions := there.get(name))
         }
+
+    def _described(self, names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+        """Return the partitions of those of the topics that are there."""
+        wanted = list(names)
+        found = self._ask(lambda: self._client.describe_topics(wanted))
+        return {topic["name"]: topic["partitions"] for topic in found if not topic["error_code"]}
 
     def cluster(self) -> ClusterState:
         """Return what matters of the cluster."""

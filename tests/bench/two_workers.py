@@ -96,6 +96,7 @@ def _detectors(scale: Scale) -> Iterator[list[Connection]]:
             ours_end, theirs = context.Pipe()
             process = context.Process(target=_work, args=(theirs, core, scale), daemon=True)
             process.start()
+            theirs.close()  # so that a detector that dies is no endless wait
             stack.callback(process.join)
             stack.callback(ours_end.send, END)
             ends.append(ours_end)
