@@ -9,12 +9,15 @@ from typing import NamedTuple
 
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import CoordinatorNotAvailableError, NotCoordinatorError
 
 from ingest.broker import TopicPartition
 from ingest.kafka_io import KafkaReader
 from ingest.kafka_settings import KafkaSettings
 from tests.streams.pairs import WINDOW_MS
 from tests.streams.process import until
+
+COORDINATOR_S = 10.0
 
 INPUTS = ("sequences", "runtime", "engine-events")
 
@@ -115,10 +118,18 @@ def make_stream(bootstrap: str, prefix: str, partitions: int = 2) -> Stream:
 
 
 def committed_of(settings: KafkaSettings, group: str) -> dict[TopicPartition, int]:
-    """Return the committed offsets of a group."""
+    """Return the committed offsets of a group, whose coordinator may still be on its way."""
     admin = KafkaAdminClient(bootstrap_servers=settings.servers)
+    deadline = time.monotonic() + COORDINATOR_S
     try:
-        found = admin.list_group_offsets({group: None})[group]
+        while True:
+            try:
+                found = admin.list_group_offsets({group: None})[group]
+                break
+            except (CoordinatorNotAvailableError, NotCoordinatorError):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
     finally:
         admin.close()
     return {TopicPartition(at.topic, at.partition): one.offset for at, one in found.items()}
