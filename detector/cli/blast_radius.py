@@ -106,7 +106,7 @@ def _stored(
     """Give the store, and what is asked of it."""
     from exporters.store.database import open_store
 
-    with closing(open_store(settings.store)) as database:
+    with closing(open_store(settings.store, must_exist=True)) as database:
         if subject.incident_id is None:
             yield database, _without_incident(subject, asked)
         else:

@@ -34,7 +34,10 @@ def notify_draft(
     from exporters.store.look_backs import look_backs_of
 
     settings = load_settings(config, assignments=assignments or ()).settings
-    with closing(open_store(settings.store)) as database, database.read() as connection:
+    with (
+        closing(open_store(settings.store, must_exist=True)) as database,
+        database.read() as connection,
+    ):
         found = incident(connection, incident_id)
         if found is None:
             hint = "see which there are: bleedwatch incidents list"

@@ -8,6 +8,7 @@ a writer that stands still in its transaction is given up, and the database ends
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -87,14 +88,18 @@ class Database:
             raise store_error(error, self._place) from None
 
 
-def open_store(settings: StoreSettings) -> Database:
+def open_store(settings: StoreSettings, *, must_exist: bool = False) -> Database:
     """Open the store and bring its tables up to date; a SQLite file is made if there is none.
 
-    Raises StoreError if it cannot be opened or is newer than this program, and SettingsError for
-    a password file that cannot be used.
+    With `must_exist` none is made: who asks what happened must not take an empty store for "nothing
+    did". Raises StoreError if the store cannot be opened or is newer than this program, and
+    SettingsError for a password file that cannot be used.
     """
     url = make_url(settings.url)
     if url.get_backend_name() == "sqlite":
+        if must_exist and not Path(url.database or "").is_file():
+            hint = "set store.url to that of `run api`; relative paths start at the working folder"
+            raise StoreError("there is no such store", where=_place(url), hint=hint)
         engine = _sqlite(url)
     else:
         engine = _postgresql(url, _password(settings))

@@ -169,6 +169,25 @@ def test_what_cannot_be_answered(
     assert "  next: " in err
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("blast-radius", "inc-1"),
+        ("blast-radius", "--kv-pool", "long", "--from", "1970-01-01", "--until", "1970-01-02"),
+        ("notify-draft", "inc-1", "acme"),
+    ],
+)
+def test_a_store_that_is_not_there_is_no_store_without_requests(
+    capsys: Capture, tmp_path: Path, asked: tuple[str, ...]
+) -> None:
+    url = f"sqlite:///{tmp_path}/typo.db"
+    code, out, err = call(capsys, *asked, "--set", f"store.url={url}")
+    assert (code, out) == (2, "")
+    assert f"error: {url}: there is no such store" in err
+    assert "next: set store.url to that of `run api`" in err
+    assert list(tmp_path.iterdir()) == []
+
+
 def notice(capsys: Capture, store: tuple[str, str], tenant: str) -> str:
     url, incident = store
     code, out, err = call(capsys, "notify-draft", incident, tenant, "--set", f"store.url={url}")
