@@ -42,6 +42,9 @@ def evaluate(
     Needs the files requests, planted and truth; history and the repeat overlay are used when they
     are there. Raises InputError when a file is missing or holds no request.
     """
+    if not (Path(directory) / f"{_REQUESTS}.jsonl.zst").exists():
+        hint = "docs/evaluation.md lists the files; `make .demo/eval/manifest.json` makes a folder"
+        raise InputError(f"holds no {_REQUESTS}.jsonl.zst", where=directory, hint=hint)
     return _Evaluation(Path(directory), settings, on_progress).figures()
 
 

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from exporters.joined import Joined
 
 
-def listen_settings(listen: str | None) -> list[str]:
-    """Return the assignments that [HOST:]PORT stands for."""
+def listen_settings(listen: str | None) -> list[tuple[str, str, str]]:
+    """Return the settings that [HOST:]PORT stands for, as `load_settings` takes them."""
     if listen is None:
         return []
     host, _, port = listen.rpartition(":")
     if not port.isdecimal():
         raise UsageError("--listen needs [HOST:]PORT", hint="for example --listen 127.0.0.1:9466")
-    return [f"push.port={port}", *([f"push.host={host.strip('[]')}"] if host else [])]
+    address = [("push.port", port), *([("push.host", host.strip("[]"))] if host else [])]
+    return [("--listen", name, value) for name, value in address]
 
 
 def check_source(files: Sequence[str] | None, listen: str | None) -> None:

@@ -130,7 +130,8 @@ def check_judged(report: Report) -> None:
     if not report.requests:
         raise InputError(
             "nothing was judged: no request was found",
-            hint="name the --format of the log; docs/engine-logs.md has the flags engines need",
+            hint="is the log empty, or of another --format? docs/engine-logs.md has the flags "
+            "engines need",
         )
     read = counted(report.requests, "request was", "requests were")
     raise InputError(

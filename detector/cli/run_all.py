@@ -68,8 +68,10 @@ def run_all(
     check_source(files, listen)
     if save is not None:
         report.check_savable(save)
-    chosen = [*(assignments or ()), *listen_settings(listen)]
-    settings = load_settings(config, assignments=chosen, key_file=key_file).settings
+    given = listen_settings(listen)
+    settings = load_settings(
+        config, assignments=assignments or (), flags=given, key_file=key_file
+    ).settings
     metrics = Joined()
     with (
         stop_on_signals() as stop,

@@ -54,21 +54,21 @@ def run_sidecar(
     from detector.sidecar import Started, run
     from ingest.client_logs import keep_to_errors
 
-    given = {
-        "files": list(files) if files else None,
-        "format": log_format,
-        "engine": engine,
-        "kv_pool": kv_pool,
-        "checkpoint_file": checkpoint,
-        "own_logs": own_logs or None,
-    }
+    given = (
+        ("FILES", "files", list(files) if files else None),
+        ("--format", "format", log_format),
+        ("--engine", "engine", engine),
+        ("--kv-pool", "kv_pool", kv_pool),
+        ("--checkpoint", "checkpoint_file", checkpoint),
+        ("--own-logs", "own_logs", own_logs or None),
+    )
     flags = [
-        f"sidecar.{name}={value if isinstance(value, str) else json.dumps(value)}"
-        for name, value in given.items()
+        (flag, f"sidecar.{name}", value if isinstance(value, str) else json.dumps(value))
+        for flag, name, value in given
         if value is not None
     ]
     settings = load_settings(
-        config, assignments=[*(assignments or ()), *flags], key_file=key_file
+        config, assignments=assignments or (), flags=flags, key_file=key_file
     ).settings
 
     def started(sidecar: Started) -> None:

@@ -49,21 +49,21 @@ def run_tap(
     from detector.tap import Started, run
     from ingest.client_logs import keep_to_errors
 
-    given = {
-        "tap.engine_url": engine_url,
-        "tap.engine_kind": kind,
-        "tap.host": host,
-        "tap.port": port,
-        "sidecar.engine": engine,
-        "sidecar.kv_pool": kv_pool,
-    }
+    given = (
+        ("URL", "tap.engine_url", engine_url),
+        ("--kind", "tap.engine_kind", kind),
+        ("--host", "tap.host", host),
+        ("--port", "tap.port", port),
+        ("--engine", "sidecar.engine", engine),
+        ("--kv-pool", "sidecar.kv_pool", kv_pool),
+    )
     flags = [
-        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
-        for name, value in given.items()
+        (flag, name, value if isinstance(value, str) else json.dumps(value))
+        for flag, name, value in given
         if value is not None
     ]
     settings = load_settings(
-        config, assignments=[*(assignments or ()), *flags], key_file=key_file
+        config, assignments=assignments or (), flags=flags, key_file=key_file
     ).settings
 
     def started(tap: Started) -> None:

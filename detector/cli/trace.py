@@ -63,8 +63,10 @@ def trace(
     from detector.config.load import load_settings
     from detector.trace.response import Wanted
 
-    given = [*(assignments or ()), *([] if since is None else [f"trace.since_ms={since}"])]
-    settings = load_settings(config, assignments=given, key_file=key_file).settings
+    given = [] if since is None else [("--since", "trace.since_ms", since)]
+    settings = load_settings(
+        config, assignments=assignments or (), flags=given, key_file=key_file
+    ).settings
     wanted = Wanted(request_id, tenant, kv_pool)
     if files:
         traced = _in_files(files, wanted, settings, log_format=log_format, engine=engine)

@@ -57,6 +57,16 @@ def from_flags(model: type[BaseModel], assignments: Iterable[str]) -> Iterator[A
         yield path, _value(model, path, value), f"flag --set {name}"
 
 
+def from_named_flags(
+    model: type[BaseModel], given: Iterable[tuple[str, str, str]]
+) -> Iterator[Assignment]:
+    """Yield what flags with names of their own, and arguments, set: (typed, setting, value)."""
+    for typed, name, value in given:
+        path: Path = tuple(name.split("."))
+        origin = f"flag {typed}" if typed.startswith("-") else f"argument {typed}"
+        yield path, _value(model, path, value), origin
+
+
 def _value(model: type[BaseModel], path: Path, text: str) -> Any:
     """Text stays text where the setting is text; elsewhere it is read as YAML."""
     kinds = types_at(model, path)

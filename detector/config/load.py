@@ -18,6 +18,7 @@ from detector.config.environment import (
     Assignment,
     from_environment,
     from_flags,
+    from_named_flags,
 )
 from detector.config.problems import InvalidSettingsError, problem_of
 from detector.config.root import Settings
@@ -45,12 +46,14 @@ def load_settings(
     *,
     environment: Mapping[str, str] | None = None,
     assignments: Iterable[str] = (),
+    flags: Iterable[tuple[str, str, str]] = (),
     key_file: str | None = None,
 ) -> Loaded:
     """Return the settings of all layers; a later layer wins, section by section.
 
     `config` is a path (else `BLEEDWATCH_CONFIG`, else no file), `assignments` the texts of
-    `--set`, `key_file` the flag `--key-file`. Raises SettingsError (InvalidSettingsError when the
+    `--set`, `flags` those with names of their own (flag, setting, value), and `key_file` the flag
+    `--key-file`. Raises SettingsError (InvalidSettingsError when the
     values are at fault: it holds all problems at once).
     """
     environment = os.environ if environment is None else environment
@@ -61,6 +64,8 @@ def load_settings(
     for assignment in from_environment(Settings, environment):
         layers.assign(assignment)
     for assignment in from_flags(Settings, assignments):
+        layers.assign(assignment)
+    for assignment in from_named_flags(Settings, flags):
         layers.assign(assignment)
     if key_file:
         layers.assign((("key_file",), key_file, "flag --key-file"))

@@ -127,7 +127,7 @@ def _text(file: str) -> str:
         raise SettingsError(
             f"cannot read the configuration: {reason}",
             where=file,
-            hint="check --config and BLEEDWATCH_CONFIG",
+            hint="name a YAML file that this user may read; BLEEDWATCH_CONFIG names one too",
         ) from error
     if len(data) > MAX_FILE_BYTES:
         raise SettingsError("larger than 1 MiB: not a configuration", where=file)

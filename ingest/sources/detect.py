@@ -64,6 +64,12 @@ def detect_format(
     engine = max((LogFormat.VLLM, LogFormat.SGLANG), key=counts.__getitem__)
     chosen = engine if counts[engine] else LogFormat.JSONL
     if not counts[chosen]:
+        if any(b"\0" in line for line in lines):
+            raise InputError(
+                "is no text in UTF-8: its first lines hold zero bytes",
+                where=where,
+                hint="give the log as text; it may be compressed with gzip or zstd, nothing else",
+            )
         raise InputError(
             "the format is not recognised from the first lines",
             where=where,

@@ -62,6 +62,19 @@ def test_later_layers_win_and_every_value_knows_its_origin(tmp_path: Path) -> No
     assert origins["detection.window.longest_response_ms"] == "default"
 
 
+@pytest.mark.parametrize(("typed", "where"), [("--since", "flag --since"), ("URL", "argument URL")])
+def test_what_was_typed_is_what_an_error_names(typed: str, where: str) -> None:
+    with pytest.raises(InvalidSettingsError) as caught:
+        load_settings(None, environment={}, flags=[(typed, "trace.since_ms", "yesterday")])
+    assert [problem.where for problem in caught.value.problems] == [where]
+
+
+def test_a_flag_may_set_several_settings_and_wins_over_set() -> None:
+    given = [("--listen", "push.port", "9466"), ("--listen", "push.host", "::1")]
+    loaded = load_settings(None, environment={}, assignments=["push.port=1"], flags=given)
+    assert (loaded.settings.push.host, loaded.settings.push.port) == ("::1", 9466)
+
+
 def test_all_problems_are_reported_each_with_its_line(tmp_path: Path) -> None:
     text = """\
 key_fil: x

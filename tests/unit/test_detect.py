@@ -42,10 +42,19 @@ def test_an_engine_line_outweighs_json_objects() -> None:
     assert detect_format([*VLLM, SGLANG[3]]) is LogFormat.VLLM
 
 
-@pytest.mark.parametrize("lines", [[], [b""], [b"hello"], [b"\x00\xff" * 999], [b"[1, 2]"]])
+@pytest.mark.parametrize("lines", [[], [b""], [b"hello"], [b"\xff" * 999], [b"[1, 2]"]])
 def test_an_unknown_format_names_the_flag(lines: list[bytes]) -> None:
     with pytest.raises(InputError, match=r"app.log: .*--format jsonl\|vllm\|sglang"):
         detect_format(lines, where="app.log")
+
+
+@pytest.mark.parametrize(
+    "lines", [[b"\x00\xff" * 999], ['{"request_id": "1"}\n'.encode("utf-16-le")]]
+)
+def test_zero_bytes_are_no_log_of_another_format(lines: list[bytes]) -> None:
+    with pytest.raises(InputError, match=r"app\.log: is no text in UTF-8") as caught:
+        detect_format(lines, where="app.log")
+    assert "--format" not in caught.value.hint
 
 
 def test_only_the_start_of_a_line_is_looked_at() -> None:

@@ -1,10 +1,12 @@
 """The evaluation on generated traffic, which needs no recorded data, stays above its floors."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from detector.config.root import Settings
+from detector.errors import InputError
 from detector.evaluate import evaluate
 from detector.sample.dataset import LENGTHS, write_dataset
 from detector.sample.language import load_language
@@ -29,6 +31,14 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("generated")
     write_dataset(SEED, folder, language=load_language(), settings=SETTINGS, per_length=PER_LENGTH)
     return evaluate(str(folder), Settings())
+
+
+def test_a_folder_without_traffic_is_told_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        evaluate(str(tmp_path), Settings())
+    assert caught.value.where == str(tmp_path)
+    assert "requests.jsonl.zst" in caught.value.what
+    assert "make .demo/eval/manifest.json" in caught.value.hint
 
 
 def rows(measured: dict[str, Any], name: str, by: str) -> dict[str, dict[str, Any]]:
