@@ -72,7 +72,7 @@ def new_secret(path: str | Path) -> Secret:
         raise KeyFileError(
             "the key file exists and is not overwritten",
             where=where,
-            hint="choose another path; sequences hashed under another secret never match",
+            hint="use it, or choose another path: what another secret hashed never matches",
         ) from None
     except (OSError, ValueError) as error:
         raise KeyFileError(

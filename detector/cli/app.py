@@ -46,6 +46,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.callback(help=app.info.help)(version.program)
 app.command("demo")(demo.demo)
 app.command("replay")(replay.replay)
 app.add_typer(run.app, name="run")

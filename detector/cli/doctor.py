@@ -39,9 +39,9 @@ def doctor(
     key_file: options.KeyFile = None,
     output: options.Output = Format.TABLE,
 ) -> None:
-    """Check what the monitor needs, and say the next step for each fault.
+    """Check what the monitor needs.
 
-    Exits 1 if there is an error; warnings alone exit 0.
+    Says the next step for each fault. Exits 1 if there is an error; warnings alone exit 0.
 
     For example:
       bleedwatch doctor sidecar --config sidecar.yaml

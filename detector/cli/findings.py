@@ -82,7 +82,9 @@ def show_finding(
     assignments: options.Assignments = None,
     output: options.Output = Format.TABLE,
 ) -> None:
-    """Say step by step why a finding is one, and what was decided about it.
+    """Say why a finding is one.
+
+    Step by step, and what was decided about it.
 
     For example:
       bleedwatch findings show 3f9a1c2b4d5e6f708192a3b4c5d6e7f8
@@ -112,7 +114,9 @@ def give_verdict(
     assignments: options.Assignments = None,
     output: options.Output = Format.TABLE,
 ) -> None:
-    """Say whether a finding is a bleed; it counts in the precision of its rule.
+    """Say whether a finding is a bleed.
+
+    It counts in the precision of its rule.
 
     For example:
       bleedwatch findings verdict 3f9a1c2b4d5e6f708192a3b4c5d6e7f8 false_positive
@@ -132,7 +136,7 @@ def allow_list(
     config: options.Config = None,
     assignments: options.Assignments = None,
 ) -> None:
-    """Write what was found and judged to be no bleed as an allow-list, hashed.
+    """Write what was judged to be no bleed, hashed.
 
     Workers read the file at their start (`detection.filter.allow_lists`) and find no runs of it any
     more. It holds keyed digests, no text and no token ids.

@@ -41,7 +41,9 @@ def list_incidents(
     assignments: options.Assignments = None,
     output: options.Output = Format.TABLE,
 ) -> None:
-    """Show incidents, the last made first; without --state those that are not resolved.
+    """Show incidents, the last made first.
+
+    Without --state those that are not resolved.
 
     For example:
       bleedwatch incidents list --kv-pool prod-1
@@ -69,7 +71,9 @@ def show_incident(
     assignments: options.Assignments = None,
     output: options.Output = Format.TABLE,
 ) -> None:
-    """Show one incident: the sentence, its gravest findings, and its log.
+    """Show one incident.
+
+    The sentence, its gravest findings, and its log.
 
     For example:
       bleedwatch incidents show inc-3f9a1c2b4d5e6f708192a3b4c5d6e7f8
@@ -165,7 +169,9 @@ def hold(
     config: options.Config = None,
     assignments: options.Assignments = None,
 ) -> None:
-    """Keep an incident, and the requests around it, from retention and erasure.
+    """Keep an incident from retention and erasure.
+
+    The requests around it are kept too.
 
     For example:
       bleedwatch incidents hold inc-3f9a1c2b4d5e6f708192a3b4c5d6e7f8
@@ -183,7 +189,9 @@ def erase_tenant(
     assignments: options.Assignments = None,
     output: options.Output = Format.TABLE,
 ) -> None:
-    """Erase what the store holds of a tenant, except what a hold keeps.
+    """Erase what the store holds of a tenant.
+
+    What a hold keeps stays.
 
     For example:
       bleedwatch incidents erase-tenant acme

@@ -23,7 +23,9 @@ def list_outputs(
     assignments: options.Assignments = None,
     output: options.Output = Format.TABLE,
 ) -> None:
-    """Show every output, how much waits for it, and how its last sending went.
+    """Show every output.
+
+    How much waits for it, and how its last sending went.
 
     For example:
       bleedwatch outputs list --config bleedwatch.yaml
@@ -71,7 +73,9 @@ def journal(
     assignments: options.Assignments = None,
     output: options.Output = Format.TABLE,
 ) -> None:
-    """Show every attempt to send, the newest first: to whom, when, with which answer.
+    """Show every attempt to send, the newest first.
+
+    To whom, when, and with which answer.
 
     For example:
       bleedwatch outputs journal --to pager --limit 20

@@ -97,7 +97,9 @@ def probe(
         Form, typer.Option("-o", "--output", help="How to write the result.")
     ] = Form.TABLE,
 ) -> None:
-    """Test a running endpoint: limits, refusals, memory that is given back, canaries.
+    """Test a running endpoint with requests of two tenants.
+
+    Limits, refusals, memory that is given back, canaries.
 
     Not beside real traffic: it fills the pool. Exits 1 unless every check is passed.
 

@@ -32,7 +32,9 @@ def run_tap(
     assignments: options.Assignments = None,
     key_file: options.KeyFile = None,
 ) -> None:
-    """Stand before an engine and send the token ids that pass, hashed and sealed.
+    """Stand before an engine and send the ids that pass.
+
+    They are hashed and sealed before they leave the process.
 
     Requests reach the engine and answers the client whatever happens to the watching. Runs until
     it is told to stop (SIGTERM).

@@ -2,10 +2,30 @@
 
 import platform
 from importlib.metadata import version as installed
+from typing import Annotated
+
+import typer
 
 from detector.cli import options
 from detector.cli.output import Format, write_document
 from detector.cli.terminal import write
+
+
+def _shown(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
+def program(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_shown, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Hold what stands before a command: `--version`, which people try first."""
 
 
 def version(output: options.Output = Format.TABLE) -> None:

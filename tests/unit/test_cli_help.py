@@ -46,6 +46,14 @@ def test_examples_stay_as_they_are(words: tuple[str, ...], description: str, col
     assert set(examples(description)) <= set(lines)
 
 
+@pytest.mark.parametrize("words", sorted({words[:-1] for words, _ in COMMANDS if words}))
+def test_no_line_of_a_list_of_commands_is_cut(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"})
+    _, _, listed = done.stdout.partition("Commands:\n")
+    assert listed
+    assert not [line for line in listed.splitlines() if line.endswith("...")]
+
+
 def test_every_command_has_an_example() -> None:
     groups = {words[:-1] for words, _ in COMMANDS}
     lacking = {words for words, text in COMMANDS if words not in groups and not examples(text)}

@@ -23,7 +23,9 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("arguments", [["version"], ["--help"], ["replay", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["version"], ["--version"], ["--help"], ["replay", "--help"]]
+)
 def test_start_loads_nothing_heavy(arguments: list[str]) -> None:
     code = (
         "import sys; from detector.cli.app import app\n"
@@ -38,6 +40,7 @@ def test_start_loads_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_version_in_every_form() -> None:
+    assert run("--version").stdout == run("version").stdout
     assert run("version").stdout.startswith("bleedwatch ")
     assert "bleedwatch" in json.loads(run("version", "-o", "json").stdout)
     assert run("version", "-o", "jsonl").stdout.count("\n") == 1
