@@ -153,9 +153,7 @@ def _nothing() -> _Generation:
 
 def mark_of(party: int, seen_ms: int) -> np.int64:
     """Return the mark of a party that has shown something at an instant of event time."""
-    seconds = seen_ms // 1000 + tenants.TIME_OFFSET
-    if not 0 <= seconds < 1 << tenants.TIME_BITS:
-        seconds = min(max(seconds, 0), (1 << tenants.TIME_BITS) - 1)
+    seconds = min(max(seen_ms // 1000 + tenants.TIME_OFFSET, 0), (1 << tenants.TIME_BITS) - 1)
     return np.int64((party + 1) << tenants.TIME_BITS | seconds)
 
 

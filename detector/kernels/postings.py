@@ -10,7 +10,7 @@ once in 7 million, and every hit is checked on the tokens before it counts.
 
 import numpy as np
 
-from detector.kernels.buckets import ROWS, STEP, USED, home, place
+from detector.kernels.buckets import STEP, USED, home, place
 from detector.kernels.cache import njit
 from detector.kernels.line import KEYS, VALUES, look, lowest
 from detector.kernels.seek import BLOCK, NOWHERE, room, seek
@@ -37,19 +37,12 @@ SEQUENCE_MASK = (1 << SEQUENCE_BITS) - 1
 _SEQUENCE = np.int64(SEQUENCE_MASK)
 _FIRST_AT = np.int64(SEQUENCE_BITS)
 _FIRST = np.int64(SEQUENCE_BITS + POSITION_BITS)
-_TAG_SHIFT = np.int64(64 - 46)
 _TAG = np.int64(-1 << 18)
 _KEYS = np.uint64(KEYS)
 _VALUES = np.uint64(VALUES)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _SECOND = np.uint64(8)
-
-
-@njit(nogil=True, cache=True, inline="always")
-def tag_of(key):
-    """Return the part of a key, or of a key word, that tells shingles apart."""
-    return key >> _TAG_SHIFT
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -146,6 +139,18 @@ def probe_insert(
 
 
 @njit(nogil=True, cache=True)
+def _rows_of(table, bucket, tag, expired):
+    """Look for a key in a bucket; return (same, dead, empty), sets of the bucket's words.
+
+    `same` are the key words of its rows in live sequences, `dead` the value words of the rows that
+    may be written, `empty` those of rows never used: the way of a key ends where there is one.
+    """
+    seen = look(table, bucket, (_TAG, _SEQUENCE), tag, expired)
+    dead = (seen >> _SECOND) & _VALUES
+    return seen & _KEYS & ~(dead >> _ONE), dead, seen & _VALUES
+
+
+@njit(nogil=True, cache=True)
 def _meet(
     table, key, at, current, expired, owners, starts, ends, orders, window, hits, written
 ):  # fmt: skip
@@ -158,9 +163,7 @@ def _meet(
     free = size
     others = 0
     while bucket < size:
-        seen = look(table, bucket, (_TAG, _SEQUENCE), tag, expired)
-        dead = (seen >> _SECOND) & _VALUES
-        same = seen & _KEYS & ~(dead >> _ONE)
+        same, dead, empty = _rows_of(table, bucket, tag, expired)
         if dead and free == size:
             free = bucket + lowest(dead) - _ONE
         while same:
@@ -176,7 +179,7 @@ def _meet(
                         table, row, at, current, expired,
                         owners, starts, ends, orders, window, hits, written,
                     )  # fmt: skip
-        if seen & _VALUES:
+        if empty:
             break
         bucket += STEP
     if own < size:
@@ -207,13 +210,12 @@ def in_sequence_of(table, expired, key, owners, owner, starts, latest):
     """Tell whether `owner` has shown the key in a live sequence that started by `latest`."""
     bucket = home(key, table)
     while bucket < np.uint64(len(table)):
-        empty = 0
-        for j in range(ROWS):
-            row = bucket + np.uint64(j) * _TWO
-            word = table[row + _ONE]
-            empty += word == 0
+        same, _, empty = _rows_of(table, bucket, key & _TAG, expired)
+        while same:
+            word = table[bucket + lowest(same) + _ONE]
+            same &= same - _ONE
             last = last_of(word)
-            if last >= expired and tag_of(table[row]) == tag_of(key) and owners[last] == owner:
+            if owners[last] == owner:
                 first = first_of(word)
                 return starts[first if first >= expired else last] <= latest
         if empty:
@@ -302,14 +304,12 @@ def showings(table, expired, keys, owners, party):
     for key in keys:
         bucket = home(key, table)
         while bucket < np.uint64(len(table)):
-            empty = 0
-            for j in range(ROWS):
-                row = bucket + np.uint64(j) * _TWO
-                word = table[row + _ONE]
-                empty += word == 0
+            same, _, empty = _rows_of(table, bucket, key & _TAG, expired)
+            while same:
+                word = table[bucket + lowest(same) + _ONE]
+                same &= same - _ONE
                 last = last_of(word)
-                same = last >= expired and tag_of(table[row]) == tag_of(key)
-                if same and owners[last] >> 1 == party:
+                if owners[last] >> 1 == party:
                     first = max(first_of(word), expired)
                     earliest = first if earliest < 0 else min(earliest, first)
                     latest = max(latest, last)
